@@ -1,8 +1,21 @@
 //! The statistics wearmark reports, and the random numbers it draws.
 //!
 //! Everything is exact or states its error; nothing reads a clock or draws randomness that the
-//! caller did not seed.
+//! caller did not seed. Figures that could be infinite are defined so that they stay finite,
+//! because they end in JSON.
 
 #![forbid(unsafe_code)]
 
+pub mod autocorrelation;
+pub mod bootstrap;
+pub mod chi_square;
+pub mod error_ratio;
+pub mod histogram;
+pub mod quantile;
+pub mod regression;
 pub mod rng;
+pub mod steady;
+
+pub use autocorrelation::autocorrelation_time;
+pub use histogram::Histogram;
+pub use quantile::{quantile_sorted, quantile_sorted_f64};
