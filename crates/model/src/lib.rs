@@ -11,5 +11,18 @@
 #![forbid(unsafe_code)]
 
 mod device;
+mod error;
+pub mod linear;
+pub mod profile;
+mod quantiles;
+pub mod ram;
+mod slots;
+pub mod write_cache;
 
 pub use device::{Counter, Device};
+pub use error::Error;
+pub use linear::{Linear, LinearParameters};
+pub use profile::Profile;
+pub use quantiles::Quantiles;
+pub use ram::{Ram, RamParameters};
+pub use write_cache::{WriteCache, WriteCacheParameters};

@@ -1,0 +1,207 @@
+//! Empirical distributions as quantile points, and a table that samples them in a few cycles.
+//!
+//! [`Quantiles`] is what a profile prints: `[probability, value]` points, linear in between.
+//! [`Sampler`] is what a model draws from: 256 values of equal probability, the last of which opens
+//! into 256 more, so that the body costs one load from a 1 KiB table and the tail still resolves to
+//! 1 in 65,536. Each value is the mean of its share of the distribution, so the mean is exact
+//! (property test) and any quantile is off by at most one table step.
+
+use serde::{Deserialize, Serialize};
+use stats::rng;
+
+/// Quantile points `(probability, value)`: probabilities from 0 to 1, values never falling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Quantiles(pub Vec<(f64, f64)>);
+
+impl Quantiles {
+    /// Why the points are not a distribution of positive ratios, or `None` where they are.
+    pub fn flaw(&self) -> Option<&'static str> {
+        let points = &self.0;
+        let (Some(first), Some(last)) = (points.first(), points.last()) else {
+            return Some("the table is empty");
+        };
+        if points.len() < 2 {
+            return Some("a table needs at least two points");
+        }
+        if points.iter().any(|(p, value)| !p.is_finite() || !value.is_finite()) {
+            return Some("a point is not a finite number");
+        }
+        if first.0 != 0.0 || last.0 != 1.0 {
+            return Some("probabilities must run from 0 to 1");
+        }
+        if points.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
+            return Some("probabilities must rise from point to point");
+        }
+        if points.windows(2).any(|pair| pair[1].1 < pair[0].1) {
+            return Some("values must not fall from point to point");
+        }
+        if first.1 < 0.0 || last.1 <= 0.0 {
+            return Some("values must be positive");
+        }
+        None
+    }
+
+    /// The mean of the distribution.
+    pub fn mean(&self) -> f64 {
+        self.integral(0.0, 1.0)
+    }
+
+    /// The value at probability `p`, clamped to the ends.
+    pub fn at(&self, p: f64) -> f64 {
+        let points = &self.0;
+        let above = points.partition_point(|point| point.0 < p);
+        if above == 0 {
+            return points[0].1;
+        }
+        if above == points.len() {
+            return points[above - 1].1;
+        }
+        let ((p0, v0), (p1, v1)) = (points[above - 1], points[above]);
+        v0 + (v1 - v0) * (p - p0) / (p1 - p0)
+    }
+
+    /// The same shape with every value multiplied by `factor`.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self(self.0.iter().map(|(p, value)| (*p, value * factor)).collect())
+    }
+
+    /// Integral of the quantile function over `from..to`.
+    fn integral(&self, from: f64, to: f64) -> f64 {
+        let mut sum = 0.0;
+        for pair in self.0.windows(2) {
+            let low = pair[0].0.max(from);
+            let high = pair[1].0.min(to);
+            if high > low {
+                sum += (high - low) * 0.5 * (self.at_in(pair, low) + self.at_in(pair, high));
+            }
+        }
+        sum
+    }
+
+    fn at_in(&self, pair: &[(f64, f64)], p: f64) -> f64 {
+        debug_assert!(!self.0.is_empty());
+        pair[0].1 + (pair[1].1 - pair[0].1) * (p - pair[0].0) / (pair[1].0 - pair[0].0)
+    }
+}
+
+const BINS: usize = 256;
+
+/// A sampling table of ratios.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    body: Box<[f32; BINS]>,
+    tail: Box<[f32; BINS]>,
+}
+
+impl Sampler {
+    /// The table of `quantiles`, whose `flaw` is none.
+    pub(crate) fn new(quantiles: &Quantiles) -> Self {
+        let bins = BINS as f64;
+        let table = |start: f64, width: f64| {
+            Box::new(std::array::from_fn(|bin| {
+                let from = start + width * bin as f64;
+                (quantiles.integral(from, from + width) / width) as f32
+            }))
+        };
+        Self { body: table(0.0, 1.0 / bins), tail: table(1.0 - 1.0 / bins, 1.0 / (bins * bins)) }
+    }
+
+    /// The ratio for 64 random bits.
+    #[inline]
+    pub(crate) fn ratio(&self, bits: u64) -> f64 {
+        let bin = (bits >> 56) as usize;
+        if bin == BINS - 1 {
+            return f64::from(self.tail[(bits >> 48) as usize % BINS]);
+        }
+        f64::from(self.body[bin])
+    }
+}
+
+/// The random bits of request `index` of the stream `seed`: `stats::rng::at`, with the part that
+/// does not change mixed once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draw {
+    mixed_seed: u64,
+    index: u64,
+}
+
+impl Draw {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { mixed_seed: rng::mix(seed), index: 0 }
+    }
+
+    /// The bits of the next request.
+    #[inline]
+    pub(crate) fn bits(&mut self) -> u64 {
+        let bits =
+            rng::mix(self.mixed_seed.wrapping_add(self.index.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        self.index += 1;
+        bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn points() -> impl Strategy<Value = Quantiles> {
+        prop::collection::vec((1u32..1000, 0.0f64..3.0), 2..30).prop_map(|steps| {
+            let total: u32 = steps.iter().skip(1).map(|step| step.0).sum();
+            let (mut p, mut value) = (0u32, 0.1);
+            let mut points = Vec::new();
+            for (index, (weight, rise)) in steps.iter().enumerate() {
+                if index > 0 {
+                    p += weight;
+                }
+                value += rise;
+                points.push((f64::from(p) / f64::from(total), value));
+            }
+            Quantiles(points)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_keeps_mean_and_quantiles(quantiles in points()) {
+            prop_assert_eq!(quantiles.flaw(), None);
+            let sampler = Sampler::new(&quantiles);
+            let draws: Vec<f64> =
+                (0..65_536u64).map(|bits| sampler.ratio(bits << 48)).collect();
+            let mean = draws.iter().sum::<f64>() / 65_536.0;
+            prop_assert!((mean / quantiles.mean() - 1.0).abs() < 1e-5);
+            for p in [0.01f64, 0.5, 0.9, 0.99, 0.999] {
+                let drawn = draws[(p * 65_536.0) as usize];
+                prop_assert!(drawn >= quantiles.at(p - 1.0 / 256.0) - 1e-4);
+                prop_assert!(drawn <= quantiles.at(p + 1.0 / 256.0) + 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn draws_are_those_of_the_counter_based_stream() {
+        let mut draw = Draw::new(42);
+        for index in 0..100 {
+            assert_eq!(draw.bits(), rng::at(42, index));
+        }
+    }
+
+    #[test]
+    fn flaws_are_named() {
+        for (points, flaw) in [
+            (vec![], "empty"),
+            (vec![(0.0, 1.0)], "at least two"),
+            (vec![(0.0, 1.0), (0.9, 2.0)], "from 0 to 1"),
+            (vec![(0.0, 1.0), (0.5, 1.0), (0.5, 1.0), (1.0, 1.0)], "must rise"),
+            (vec![(0.0, 2.0), (1.0, 1.0)], "must not fall"),
+            (vec![(0.0, -1.0), (1.0, 1.0)], "positive"),
+            (vec![(0.0, f64::NAN), (1.0, 1.0)], "finite"),
+        ] {
+            let quantiles = Quantiles(points);
+            assert!(quantiles.flaw().is_some_and(|text| text.contains(flaw)), "{quantiles:?}");
+        }
+    }
+}

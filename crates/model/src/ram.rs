@@ -1,0 +1,87 @@
+//! A DRAM SSD: memory behind a controller and an interface.
+//!
+//! Every request spends a fixed time in one of `ports` controllers and then crosses the one
+//! interface at its bandwidth; memory itself is never the limit. That is the device of Oi, "A
+//! performance study of a DRAM SSD under OLTP" (2007): a PCI card with 16 GB. Reads, writes and
+//! addresses do not matter; a flush costs the controller time, since nothing is volatile that a
+//! flush could move (such devices carry a battery).
+//!
+//! Invariants: those of the crate; throughput never exceeds the interface, and with one port never
+//! `1 / (latency + size / bandwidth)`.
+
+use trace::{Op, Request};
+use units::{Bytes, Nanos};
+
+use crate::slots::Slots;
+use crate::{Counter, Device};
+
+/// What the model of a DRAM SSD needs to know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RamParameters {
+    /// Size of the device.
+    pub capacity: Option<Bytes>,
+    /// Fixed time per request, ns.
+    pub latency_ns: f64,
+    /// Bytes per second across the interface.
+    pub bytes_per_s: f64,
+    /// Requests that the controller works on at once.
+    pub ports: u32,
+}
+
+/// The model of a DRAM SSD.
+#[derive(Clone, Debug)]
+pub struct Ram {
+    latency_ns: u64,
+    ns_per_byte: f64,
+    ports: Slots,
+    interface_free_at: u64,
+    capacity: Option<Bytes>,
+    requests: u64,
+    bytes: u64,
+}
+
+impl Ram {
+    /// The device of `parameters` with nothing outstanding.
+    pub fn new(parameters: &RamParameters) -> Self {
+        Self {
+            latency_ns: parameters.latency_ns as u64,
+            ns_per_byte: 1e9 / parameters.bytes_per_s,
+            ports: Slots::new(parameters.ports as usize),
+            interface_free_at: 0,
+            capacity: parameters.capacity,
+            requests: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl Device for Ram {
+    #[inline]
+    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+        let (port, start) = self.ports.start(now.0);
+        let ready = start + self.latency_ns;
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let completion = if moves_data {
+            let transfer = (f64::from(request.len) * self.ns_per_byte) as u64;
+            self.interface_free_at = self.interface_free_at.max(ready) + transfer;
+            self.bytes += u64::from(request.len);
+            self.interface_free_at
+        } else {
+            ready
+        };
+        self.ports.occupy(port, completion);
+        self.requests += 1;
+        Nanos(completion)
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        self.capacity
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        vec![
+            Counter { name: "device_requests", value: self.requests },
+            Counter { name: "device_bytes", value: self.bytes },
+        ]
+    }
+}
