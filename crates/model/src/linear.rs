@@ -9,8 +9,8 @@
 //!   before: nothing for a while (an idle device answers slower where power states or a hypervisor
 //!   are in the way), a flush, or something else.
 //! - **parallelism**: `parallelism` servers hold requests for their whole time, and one shared
-//!   resource behind them (bus, channels, a provider's rate limit) takes requests at the ceiling of
-//!   their line. A request completes when both have finished with it, so at depth 1 it takes
+//!   resource in front of them (bus, channels, a provider's rate limit) admits requests at the
+//!   ceiling of their line. The transfer is part of the line's time, so at depth 1 a request takes
 //!   exactly its line, and under load throughput saturates at
 //!   `min(parallelism / y, iops ceiling, bandwidth ceiling / size)`.
 //! - **mixed load**: reads among writes and writes among reads take longer by a factor that rises
@@ -98,7 +98,8 @@ pub struct Residual {
     /// The pattern; both where `None`.
     pub pattern: Option<Pattern>,
     /// The request size that it was measured at; requests take the table of the nearest size on a
-    /// logarithmic scale. `None`: all sizes.
+    /// logarithmic scale. `None`: all sizes. The size of a flush is what was written since the
+    /// last one.
     pub size_bytes: Option<u32>,
     /// What came before.
     pub context: Context,
@@ -227,14 +228,15 @@ impl Linear {
         let ratio = self.residuals.ratio(kind, pattern, context, request.len, bits);
         let factor = ratio * self.mix.factor(kind);
         let service = (self.lines[kind][pattern].at(request.len) * factor) as u64;
-        let (slot, start) = self.slots.start(now);
-        let mut completion = start + service;
+        let mut admitted = now;
         if self.has_ceiling {
             let (per_request, per_byte) = self.shared_cost[kind][pattern];
             let cost = per_request.max(per_byte * f64::from(request.len)) as u64;
-            self.shared_free_at = self.shared_free_at.max(now) + cost;
-            completion = completion.max(self.shared_free_at);
+            admitted = now.max(self.shared_free_at);
+            self.shared_free_at = admitted + cost;
         }
+        let (slot, start) = self.slots.start(admitted);
+        let completion = start + service;
         self.slots.occupy(slot, completion);
         self.counts.requests += 1;
         self.counts.sequential += u64::from(sequential);
@@ -250,7 +252,9 @@ impl Linear {
     fn flush(&mut self, now: u64) -> u64 {
         let context = self.residuals.context(now, self.last_completion, self.last_was_flush);
         let bits = self.draw.bits();
-        let ratio = self.residuals.ratio(FLUSH, Pattern::Random as usize, context, 0, bits);
+        let dirty_bytes = self.flush.dirty_bytes.min(u64::from(u32::MAX)) as u32;
+        let pattern = Pattern::Random as usize;
+        let ratio = self.residuals.ratio(FLUSH, pattern, context, dirty_bytes, bits);
         self.counts.requests += 1;
         self.counts.flushes += 1;
         let (completion, joined) = self.flush.submit(now, &self.flush_cost, ratio);

@@ -1,0 +1,150 @@
+//! Closed loop over a captured run: actors wait for their I/O.
+//!
+//! The requests of one actor form a chain. Between the end of one and the issue of the next lies
+//! CPU time (and lock waits), which is taken as captured: `due[i + 1] - (due[i] + service[i])`.
+//! Where the capture shows them overlapping, the gap is zero. I/O times come from the model. Actors
+//! run in parallel in virtual time: the one with the earliest next issue goes first, the lower
+//! number at a tie.
+//!
+//! What this keeps fixed although a faster device would change it: which actor executes which
+//! transaction, waits for locks and for each other, and group commits. It is exact where CPU and
+//! I/O of an actor do not depend on the others (one embedded database user), and optimistic on
+//! faster devices where they do.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use model::Device;
+use serde::{Deserialize, Serialize};
+use stats::Histogram;
+use trace::{Observed, Trace};
+use units::Nanos;
+
+use crate::Error;
+use crate::outcome::{ClassOutcome, Classes, counters};
+
+/// What a closed-loop simulation found, beside the same figures as captured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClosedOutcome {
+    /// Requests completed.
+    pub requests: u64,
+    /// Actors that issued them.
+    pub actors: u64,
+    /// From the start of the trace to the last completion in virtual time, ns.
+    pub span_ns: u64,
+    /// The same as captured, ns.
+    pub captured_span_ns: u64,
+    /// Distinct transactions completed.
+    pub transactions: u64,
+    /// Transactions per second of virtual time.
+    pub transactions_per_s: f64,
+    /// The same as captured.
+    pub captured_transactions_per_s: f64,
+    /// From the issue of a transaction's first request to the completion of its last, ns.
+    pub transaction_response: Histogram,
+    /// The same as captured, ns.
+    pub captured_transaction_response: Histogram,
+    /// One per (operation, stream) that occurs; `response` and `service` count from the issue.
+    pub classes: Vec<ClassOutcome>,
+    /// Counts of the device model, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl ClosedOutcome {
+    /// Transactions per minute of virtual time, the unit of Wang et al. 2011.
+    pub fn transactions_per_min(&self) -> f64 {
+        self.transactions_per_s * 60.0
+    }
+}
+
+/// Runs the captured `trace` against `device`, keeping each actor's CPU time between requests.
+///
+/// # Errors
+/// Where the trace is malformed or was not observed.
+pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutcome, Error> {
+    trace.validate()?;
+    let observed = trace.observed.as_ref().ok_or(Error::NotObserved)?;
+    let chains = chains(observed);
+    let mut classes = Classes::new(trace);
+    let mut transactions = Transactions::new(observed);
+    let mut captured = Transactions::new(observed);
+    let mut span_ns = 0;
+    let mut captured_span_ns = 0;
+    // (next issue, actor, position in its chain)
+    let mut ready: BinaryHeap<Reverse<(u64, usize, usize)>> = chains
+        .iter()
+        .enumerate()
+        .filter_map(|(actor, chain)| chain.first().map(|&i| Reverse((trace.due[i], actor, 0))))
+        .collect();
+    let actors = ready.len() as u64;
+    while let Some(Reverse((issue, actor, position))) = ready.pop() {
+        let index = chains[actor][position];
+        let request = trace.request(index);
+        let completion = device.submit(Nanos(issue), &request).0;
+        classes.record(request.op, request.stream, request.len, completion - issue);
+        transactions.note(index, issue, completion);
+        let captured_end = trace.due[index] + observed.service[index];
+        captured.note(index, trace.due[index], captured_end);
+        span_ns = span_ns.max(completion);
+        captured_span_ns = captured_span_ns.max(captured_end);
+        if let Some(&next) = chains[actor].get(position + 1) {
+            let gap = trace.due[next].saturating_sub(captured_end);
+            ready.push(Reverse((completion + gap, actor, position + 1)));
+        }
+    }
+    let (transaction_response, count) = transactions.finish();
+    let (captured_transaction_response, _) = captured.finish();
+    let per_s = |span: u64| if span == 0 { 0.0 } else { count as f64 * 1e9 / span as f64 };
+    Ok(ClosedOutcome {
+        requests: trace.count() as u64,
+        actors,
+        span_ns,
+        captured_span_ns,
+        transactions: count,
+        transactions_per_s: per_s(span_ns),
+        captured_transactions_per_s: per_s(captured_span_ns),
+        transaction_response,
+        captured_transaction_response,
+        classes: classes.finish(trace),
+        counters: counters(device),
+    })
+}
+
+/// The request indices of every actor, in order.
+fn chains(observed: &Observed) -> Vec<Vec<usize>> {
+    let count = observed.actor.iter().max().map_or(0, |&most| usize::from(most) + 1);
+    let mut chains = vec![Vec::new(); count];
+    for (index, &actor) in observed.actor.iter().enumerate() {
+        chains[usize::from(actor)].push(index);
+    }
+    chains
+}
+
+/// First issue and last completion of every transaction.
+#[derive(Debug)]
+struct Transactions<'a> {
+    numbers: &'a [u32],
+    spans: BTreeMap<u32, (u64, u64)>,
+}
+
+impl<'a> Transactions<'a> {
+    fn new(observed: &'a Observed) -> Self {
+        Self { numbers: &observed.transaction, spans: BTreeMap::new() }
+    }
+
+    fn note(&mut self, index: usize, issue: u64, completion: u64) {
+        let number = self.numbers[index];
+        if number == 0 {
+            return;
+        }
+        let span = self.spans.entry(number).or_insert((issue, completion));
+        span.0 = span.0.min(issue);
+        span.1 = span.1.max(completion);
+    }
+
+    fn finish(self) -> (Histogram, u64) {
+        let mut response = Histogram::new();
+        self.spans.values().for_each(|(start, end)| response.record(end - start));
+        (response, self.spans.len() as u64)
+    }
+}

@@ -1,0 +1,131 @@
+//! What a simulation found.
+
+use std::collections::BTreeMap;
+
+use model::Device;
+use serde::{Deserialize, Serialize};
+use stats::Histogram;
+use trace::{Op, Trace};
+
+/// Everything an open-loop replay found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Requests completed: all that the trace holds.
+    pub requests: u64,
+    /// From the start of the trace to the last completion, ns.
+    pub span_ns: u64,
+    /// One per (operation, stream) that occurs, in that order.
+    pub classes: Vec<ClassOutcome>,
+    /// Counts of the device model, by name: cache hits, destaged bytes.
+    pub counters: BTreeMap<String, u64>,
+    /// The run in at most [`Outcome::INTERVALS`] equal intervals of due time.
+    pub intervals: Vec<Interval>,
+}
+
+/// Times of one operation on one stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassOutcome {
+    /// The operation.
+    pub op: Op,
+    /// Name of the stream, from the trace's table.
+    pub stream: String,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Completion - due, ns.
+    pub response: Histogram,
+    /// Completion - issue, ns. The same in virtual time, where every request is issued when due
+    /// (open loop) or due when issued (closed loop).
+    pub service: Histogram,
+}
+
+/// One interval of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Seconds from the start of the trace to the start of the interval.
+    pub at_s: f64,
+    /// Its length, seconds.
+    pub length_s: f64,
+    /// Requests due in it.
+    pub requests: u64,
+    /// Bytes that they move.
+    pub bytes: u64,
+    /// Mean of their response times, ns.
+    pub mean_response_ns: f64,
+    /// Longest of their response times, ns.
+    pub max_response_ns: u64,
+}
+
+impl Outcome {
+    /// Most intervals of a run.
+    pub const INTERVALS: usize = 256;
+
+    /// The response times of one operation over all streams.
+    pub fn response_of(&self, op: Op) -> Histogram {
+        merged(self.classes.iter().filter(|class| class.op == op))
+    }
+
+    /// The response times of all requests.
+    pub fn response(&self) -> Histogram {
+        merged(self.classes.iter())
+    }
+}
+
+fn merged<'a>(classes: impl Iterator<Item = &'a ClassOutcome>) -> Histogram {
+    let mut all = Histogram::new();
+    classes.for_each(|class| all.merge(&class.response));
+    all
+}
+
+/// The counters of a device by name. Two layers that use one name add up.
+pub(crate) fn counters(device: &dyn Device) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for counter in device.counters() {
+        *all.entry(counter.name.to_owned()).or_insert(0) += counter.value;
+    }
+    all
+}
+
+/// Histograms per (operation, stream) while a simulation runs.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    streams: usize,
+    classes: Vec<(Histogram, u64)>,
+}
+
+impl Classes {
+    /// For the streams of `trace`.
+    pub(crate) fn new(trace: &Trace) -> Self {
+        let named = trace.stream.iter().max().map_or(0, |&most| usize::from(most) + 1);
+        let streams = named.max(trace.streams.len()).max(1);
+        Self { streams, classes: vec![(Histogram::new(), 0); 4 * streams] }
+    }
+
+    /// Counts a request whose service is its response.
+    #[inline]
+    pub(crate) fn record(&mut self, op: Op, stream: u16, bytes: u32, response: u64) {
+        let class = &mut self.classes[op as usize * self.streams + usize::from(stream)];
+        class.0.record(response);
+        class.1 += u64::from(bytes);
+    }
+
+    /// The classes that occurred.
+    pub(crate) fn finish(self, trace: &Trace) -> Vec<ClassOutcome> {
+        let Self { streams, classes } = self;
+        let occurred = classes.into_iter().enumerate().filter(|(_, class)| !class.0.is_empty());
+        occurred
+            .map(|(index, (response, bytes))| {
+                let stream = index % streams;
+                ClassOutcome {
+                    op: Op::ALL[index / streams],
+                    stream: trace
+                        .streams
+                        .get(stream)
+                        .map_or_else(|| format!("stream{stream}"), |own| own.name.clone()),
+                    bytes,
+                    service: response.clone(),
+                    response,
+                }
+            })
+            .collect()
+    }
+}

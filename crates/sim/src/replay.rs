@@ -1,0 +1,132 @@
+//! Open loop: every request when it is due.
+
+use model::Device;
+use trace::Trace;
+
+use crate::Error;
+use crate::outcome::{Classes, Interval, Outcome, counters};
+
+/// Requests per call into the model: completions stay in the first-level cache, and the one
+/// virtual call per batch costs nothing.
+const BATCH: usize = 1024;
+
+/// Refuses a trace that is malformed or does not fit on `device`.
+pub fn check(device: &dyn Device, trace: &Trace) -> Result<(), Error> {
+    trace.validate()?;
+    let Some(capacity) = device.capacity() else { return Ok(()) };
+    if trace.extent() <= capacity {
+        return Ok(());
+    }
+    let ends = trace.offset.iter().zip(&trace.len).map(|(offset, len)| offset + u64::from(*len));
+    match ends.enumerate().find(|(_, end)| *end > capacity.0) {
+        Some((index, end)) => Err(Error::BeyondCapacity { index, end, capacity_bytes: capacity.0 }),
+        None => Ok(()),
+    }
+}
+
+/// Submits every request of `trace` to `device` when it is due.
+///
+/// `device` should be fresh: its clock must not be past the first due time. The trace is expected
+/// to be well formed and to fit: [`check`].
+pub fn replay(device: &mut dyn Device, trace: &Trace) -> Outcome {
+    let mut completions = [0u64; BATCH];
+    let mut classes = Classes::new(trace);
+    let mut series = Series::new(trace.span().0);
+    let mut last_completion = 0;
+    let mut start = 0;
+    while start < trace.count() {
+        let end = (start + BATCH).min(trace.count());
+        let completions = &mut completions[..end - start];
+        device.submit_due(trace, start..end, completions);
+        for (index, &completion) in (start..end).zip(completions.iter()) {
+            let due = trace.due[index];
+            let len = trace.len[index];
+            let response = completion - due;
+            last_completion = last_completion.max(completion);
+            classes.record(trace.op[index], trace.stream[index], len, response);
+            series.record(due, len, response);
+        }
+        start = end;
+    }
+    Outcome {
+        requests: trace.count() as u64,
+        span_ns: last_completion,
+        classes: classes.finish(trace),
+        counters: counters(device),
+        intervals: series.finish(),
+    }
+}
+
+/// The response time (completion - due, ns) of every request of `trace`, in trace order.
+///
+/// This is the simulated side of an error ratio; see [`replay`] for what is expected of `device`
+/// and `trace`.
+pub fn responses(device: &mut dyn Device, trace: &Trace) -> Vec<u64> {
+    let mut times = vec![0u64; trace.count()];
+    for (index, chunk) in times.chunks_mut(BATCH).enumerate() {
+        let start = index * BATCH;
+        device.submit_due(trace, start..start + chunk.len(), chunk);
+        for (time, due) in chunk.iter_mut().zip(&trace.due[start..]) {
+            *time -= due;
+        }
+    }
+    times
+}
+
+/// Collects the intervals of a run whose due times never fall.
+#[derive(Debug)]
+struct Series {
+    width_ns: u64,
+    /// First due time beyond the interval being collected.
+    end_ns: u64,
+    current: Interval,
+    response_sum: u64,
+    done: Vec<Interval>,
+}
+
+impl Series {
+    fn new(span_ns: u64) -> Self {
+        let width_ns = (span_ns / Outcome::INTERVALS as u64 + 1).max(1_000);
+        Self {
+            width_ns,
+            end_ns: width_ns,
+            current: Interval { length_s: width_ns as f64 / 1e9, ..Interval::default() },
+            response_sum: 0,
+            done: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, due: u64, len: u32, response: u64) {
+        while due >= self.end_ns {
+            self.close();
+        }
+        self.current.requests += 1;
+        self.current.bytes += u64::from(len);
+        self.current.max_response_ns = self.current.max_response_ns.max(response);
+        self.response_sum = self.response_sum.saturating_add(response);
+    }
+
+    #[cold]
+    fn close(&mut self) {
+        let next = Interval {
+            at_s: self.end_ns as f64 / 1e9,
+            length_s: self.current.length_s,
+            ..Interval::default()
+        };
+        let mut finished = std::mem::replace(&mut self.current, next);
+        if finished.requests > 0 {
+            finished.mean_response_ns = self.response_sum as f64 / finished.requests as f64;
+        }
+        self.response_sum = 0;
+        self.end_ns = self.end_ns.saturating_add(self.width_ns);
+        self.done.push(finished);
+    }
+
+    fn finish(mut self) -> Vec<Interval> {
+        if self.current.requests > 0 {
+            self.close();
+        }
+        self.done
+    }
+}

@@ -1,0 +1,147 @@
+//! A fixed number of outstanding synthetic requests: the papers' micro-benchmark in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use model::Device;
+use model::linear::Pattern;
+use serde::{Deserialize, Serialize};
+use stats::{Histogram, rng::Rng};
+use trace::{Op, Request};
+use units::{Bytes, Nanos};
+
+/// What the synthetic users do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Synthetic {
+    /// Where requests go. Sequential: each starts where the previously issued one ended, from the
+    /// start of the range again at its end.
+    pub pattern: Pattern,
+    /// Share of reads, 0 to 1.
+    pub read_share: f64,
+    /// Bytes per request.
+    pub size_bytes: u32,
+    /// Bytes addressed, from the start of the device.
+    pub range_bytes: u64,
+    /// Whether a flush follows every write.
+    pub flush_each_write: bool,
+    /// Requests issued before counting starts.
+    pub warm_up_requests: u64,
+    /// Decides addresses and the order of reads and writes.
+    pub seed: u64,
+}
+
+impl Synthetic {
+    /// Reads (`read_share` 1) or writes (0) or a mix of `size_bytes` over 1 GiB, no warm-up.
+    pub fn new(pattern: Pattern, read_share: f64, size_bytes: u32) -> Self {
+        Self {
+            pattern,
+            read_share,
+            size_bytes,
+            range_bytes: 1 << 30,
+            flush_each_write: false,
+            warm_up_requests: 0,
+            seed: 1,
+        }
+    }
+}
+
+/// What the synthetic users saw after the warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DepthOutcome {
+    /// Requests counted, flushes not included.
+    pub requests: u64,
+    /// Virtual time that they took, ns.
+    pub elapsed_ns: u64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Completion - issue of reads, ns.
+    pub reads: Histogram,
+    /// Of writes.
+    pub writes: Histogram,
+    /// Of flushes.
+    pub flushes: Histogram,
+}
+
+/// Keeps `depth` requests outstanding on `device` until `count` have been counted.
+pub fn closed_loop_depth(
+    device: &mut dyn Device,
+    load: Synthetic,
+    depth: usize,
+    count: u64,
+) -> DepthOutcome {
+    let mut source = Source::new(load);
+    let mut outcome = DepthOutcome::default();
+    let mut ready: BinaryHeap<Reverse<(u64, usize)>> =
+        (0..depth.max(1)).map(|user| Reverse((0, user))).collect();
+    let mut owes_flush = vec![false; depth.max(1)];
+    let (mut issued, mut counted_from, mut last) = (0, 0, 0);
+    while let Some(Reverse((now, user))) = ready.pop() {
+        if issued == load.warm_up_requests + count && !owes_flush[user] {
+            continue;
+        }
+        if issued == load.warm_up_requests && !owes_flush[user] {
+            counted_from = now;
+        }
+        let request = if owes_flush[user] { source.flush(now) } else { source.next(now) };
+        let completion = device.submit(Nanos(now), &request).0;
+        owes_flush[user] = load.flush_each_write && request.op == Op::Write;
+        issued += u64::from(request.op != Op::Flush);
+        if issued > load.warm_up_requests {
+            outcome.requests += u64::from(request.op != Op::Flush);
+            last = last.max(completion);
+            match request.op {
+                Op::Read => outcome.reads.record(completion - now),
+                Op::Flush => outcome.flushes.record(completion - now),
+                _ => outcome.writes.record(completion - now),
+            }
+        }
+        ready.push(Reverse((completion, user)));
+    }
+    outcome.elapsed_ns = last - counted_from.min(last);
+    if outcome.elapsed_ns > 0 {
+        outcome.iops = outcome.requests as f64 * 1e9 / outcome.elapsed_ns as f64;
+        outcome.bytes_per_s = outcome.iops * f64::from(load.size_bytes);
+    }
+    outcome
+}
+
+/// The requests of a synthetic load, one after another.
+#[derive(Debug)]
+struct Source {
+    load: Synthetic,
+    rng: Rng,
+    blocks: u64,
+    next_block: u64,
+}
+
+impl Source {
+    fn new(load: Synthetic) -> Self {
+        let blocks = (load.range_bytes / u64::from(load.size_bytes.max(1))).max(1);
+        Self { load, rng: Rng::new(load.seed), blocks, next_block: 0 }
+    }
+
+    fn next(&mut self, now: u64) -> Request {
+        let is_read = self.rng.unit() < self.load.read_share;
+        let block = match self.load.pattern {
+            Pattern::Sequential => {
+                let block = self.next_block;
+                self.next_block = (block + 1) % self.blocks;
+                block
+            }
+            Pattern::Random => self.rng.below(self.blocks),
+        };
+        Request {
+            due: Nanos(now),
+            offset: Bytes(block * u64::from(self.load.size_bytes)),
+            len: self.load.size_bytes,
+            op: if is_read { Op::Read } else { Op::Write },
+            stream: 0,
+        }
+    }
+
+    fn flush(&self, now: u64) -> Request {
+        Request { due: Nanos(now), offset: Bytes(0), len: 0, op: Op::Flush, stream: 0 }
+    }
+}
