@@ -10,7 +10,12 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+mod error;
+pub mod formats;
+pub mod generate;
+pub mod info;
 mod request;
 
 pub use columns::{Malformed, Observed, Origin, Stream, Trace};
+pub use error::{Error, Result};
 pub use request::{Op, Request};

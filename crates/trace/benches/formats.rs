@@ -1,0 +1,39 @@
+//! Reading and writing traces: requests per second and bytes per request.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use trace::formats::{own, spc};
+use trace::generate::{OltpLike, Pattern, oltp_like, poisson};
+use units::Rate;
+
+fn own_format(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("oltp.parquet");
+    let trace = oltp_like(&OltpLike { transactions: 200_000, ..OltpLike::default() });
+    own::write(&trace, &path).expect("written");
+    let size = std::fs::metadata(&path).expect("there").len();
+    println!("{} requests, {:.2} bytes each", trace.count(), size as f64 / trace.count() as f64);
+    let mut group = criterion.benchmark_group("own");
+    group.sample_size(10).throughput(Throughput::Elements(trace.count() as u64));
+    group.bench_function("read", |bencher| bencher.iter(|| own::read(&path).expect("read")));
+    group.bench_function("write", |bencher| {
+        bencher.iter(|| own::write(&trace, &path).expect("written"));
+    });
+    group.finish();
+}
+
+fn spc_format(criterion: &mut Criterion) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("poisson.spc");
+    let trace = poisson(1, 1_000_000, Rate(20_000.0), &Pattern::default());
+    spc::write(&trace, &path).expect("written");
+    let text = std::fs::read(&path).expect("read back");
+    let mut group = criterion.benchmark_group("spc");
+    group.sample_size(10).throughput(Throughput::Bytes(text.len() as u64));
+    group.bench_function("parse", |bencher| {
+        bencher.iter(|| spc::read_from(text.as_slice(), &path).expect("parsed"));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, own_format, spc_format);
+criterion_main!(benches);

@@ -1,0 +1,119 @@
+//! What can go wrong with a trace file, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::Malformed;
+
+/// The result of reading or writing a trace.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a trace could not be read or written. Every variant names the file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Its answer.
+        source: io::Error,
+    },
+    /// A line of a text format is not what it should be.
+    #[error("{}:{line}: {cause}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// A file of our own format is cut off or changed.
+    #[error("{}: damaged at byte {offset}: {cause}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where it was noticed.
+        offset: u64,
+        /// What is wrong there.
+        cause: String,
+    },
+    /// The file is something else.
+    #[error("{}: not a trace that wearmark can read: {cause}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What it looks like instead.
+        cause: String,
+    },
+    /// The file was written by a later version.
+    #[error("{}: trace format {found}, but this build reads 1 to {known}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version it has.
+        found: u32,
+        /// The newest version that this build reads.
+        known: u32,
+    },
+    /// The requests in the file, or those to be written, break the invariants of a trace.
+    #[error("{}: {source}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The broken invariant.
+        source: Malformed,
+    },
+    /// The format has no way to say this.
+    #[error("{}: request {index} cannot be written: {cause}", path.display())]
+    Inexpressible {
+        /// The file.
+        path: PathBuf,
+        /// The request, counted from 0.
+        index: usize,
+        /// What the format lacks.
+        cause: String,
+    },
+}
+
+impl Error {
+    /// Attaches a path to what the operating system said; for `map_err`.
+    pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(path: &Path, offset: u64, cause: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), offset, cause: cause.into() }
+    }
+}
+
+impl events::Hint for Error {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => "check the path",
+                io::ErrorKind::PermissionDenied => "check the permissions of the file",
+                io::ErrorKind::StorageFull => "free some space or write to another file system",
+                io::ErrorKind::WouldBlock => "wait until the other process has written it",
+                _ => return None,
+            },
+            Self::Line { .. } => {
+                "an SPC line is ASU,LBA,size,r|w,seconds in the order of time; correct or drop this one"
+            }
+            Self::Damaged { .. } => "copy the file again from where it was whole, or capture anew",
+            Self::Foreign { .. } => {
+                "give a trace that wearmark wrote (.parquet) or an SPC text trace"
+            }
+            Self::Version { .. } => "read it with the version of wearmark that wrote it, or newer",
+            Self::Malformed { .. } => {
+                "sort the requests by due time and name every stream, then write it again"
+            }
+            Self::Inexpressible { .. } => "write the trace as .parquet, which holds everything",
+        };
+        Some(hint.to_owned())
+    }
+}

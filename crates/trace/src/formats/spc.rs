@@ -1,0 +1,321 @@
+//! SPC text traces ("SPC Trace File Format Specification", revision 1.0.1, Storage Performance
+//! Council), the format of the UMass repository (Financial1, WebSearch1).
+//!
+//! One request per line: `ASU,LBA,size,opcode,timestamp[,optional...]`. ASU is an application
+//! storage unit, kept as the stream `asuN`; LBA counts 512-byte blocks within it; size is in bytes;
+//! the opcode is `r`, `R`, `w` or `W`; the timestamp is in decimal seconds and never falls. Further
+//! fields are ignored, as are empty lines and carriage returns.
+//!
+//! Each ASU has its own address space in the file; it keeps it here, so requests of different
+//! streams may carry the same offset. Times are kept to the nanosecond (a tenth digit is dropped).
+//!
+//! Everything else is an error with file, line and cause. Tested with a table of wrong lines, a
+//! round-trip property, and arbitrary bytes, which must never panic; the parser gives the same
+//! answer wherever the reader's chunks end.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+use crate::formats::whole_file;
+use crate::{Error, Op, Origin, Request, Result, Stream, Trace};
+
+/// Unit of the LBA field.
+const BLOCK_BYTES: u64 = 512;
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// No line of the format comes near this.
+const LONGEST_LINE_BYTES: usize = 64 << 10;
+
+/// Reads a file.
+pub fn read(path: &Path) -> Result<Trace> {
+    read_from(File::open(path).map_err(Error::io(path))?, path)
+}
+
+/// Reads from anything; `path` is what errors and the origin call it.
+pub fn read_from(mut input: impl Read, path: &Path) -> Result<Trace> {
+    let mut parser = Parser::default();
+    let mut buffer = vec![0; CHUNK_BYTES + LONGEST_LINE_BYTES];
+    // Bytes at the start of the buffer that belong to a line not yet complete.
+    let mut kept = 0;
+    let failed = |(line, cause): Fault| Error::Line { path: path.to_owned(), line, cause };
+    loop {
+        let room = &mut buffer[kept..kept + CHUNK_BYTES];
+        let count = input.read(room).map_err(Error::io(path))?;
+        let filled = kept + count;
+        if count == 0 {
+            parser.lines(&buffer[..filled]).map_err(failed)?;
+            break;
+        }
+        let complete = buffer[kept..filled].iter().rposition(|byte| *byte == b'\n');
+        let complete = complete.map_or(0, |at| kept + at + 1);
+        parser.lines(&buffer[..complete]).map_err(failed)?;
+        buffer.copy_within(complete..filled, 0);
+        kept = filled - complete;
+        if kept > LONGEST_LINE_BYTES {
+            return Err(failed((parser.line + 1, "the line never ends".to_owned())));
+        }
+    }
+    let trace = parser.finish(path);
+    trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
+    Ok(trace)
+}
+
+/// Writes a file: whole or not at all. Streams called `asuN` keep their number; if any has another
+/// name, all are numbered by their index. What SPC cannot say (a trim, a flush, an offset inside a
+/// 512-byte block) is an error.
+pub fn write(trace: &Trace, path: &Path) -> Result<()> {
+    trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
+    whole_file::write(path, |file| {
+        let mut out = BufWriter::new(file);
+        write_to(trace, &mut out, path)?;
+        out.flush().map_err(Error::io(path))
+    })
+}
+
+fn write_to(trace: &Trace, out: &mut impl Write, path: &Path) -> Result<()> {
+    let named: Option<Vec<u64>> = trace
+        .streams
+        .iter()
+        .map(|stream| stream.name.strip_prefix("asu").and_then(|number| number.parse().ok()))
+        .collect();
+    let numbers = named.unwrap_or_else(|| (0..trace.streams.len() as u64).collect());
+    for (index, request) in trace.requests().enumerate() {
+        let inexpressible =
+            |cause: String| Err(Error::Inexpressible { path: path.to_owned(), index, cause });
+        let op = match request.op {
+            Op::Read => 'r',
+            Op::Write => 'w',
+            Op::Trim | Op::Flush => {
+                return inexpressible(format!("SPC has no {}", request.op.name()));
+            }
+        };
+        if !request.offset.0.is_multiple_of(BLOCK_BYTES) {
+            let cause = format!("offset {} is not a multiple of 512 bytes", request.offset.0);
+            return inexpressible(cause);
+        }
+        let (asu, lba) = (numbers[usize::from(request.stream)], request.offset.0 / BLOCK_BYTES);
+        let (seconds, nanos) = (request.due.0 / 1_000_000_000, request.due.0 % 1_000_000_000);
+        writeln!(out, "{asu},{lba},{},{op},{seconds}.{nanos:09}", request.len)
+            .map_err(Error::io(path))?;
+    }
+    Ok(())
+}
+
+/// Whether a line reads as SPC; the cause if it does not.
+pub(super) fn check_line(line: &[u8]) -> std::result::Result<(), String> {
+    let mut parser = Parser::default();
+    parser.lines(line).map_err(|(_, cause)| cause)
+}
+
+/// (line, cause).
+type Fault = (u64, String);
+
+/// Requests so far.
+#[derive(Default)]
+struct Parser {
+    trace: Trace,
+    line: u64,
+    last_due: u64,
+    /// Stream index of each ASU seen, plus one.
+    index_of_asu: Vec<u16>,
+    asus: Vec<u64>,
+}
+
+impl Parser {
+    /// Takes whole lines; only the last one may lack its newline.
+    fn lines(&mut self, mut rest: &[u8]) -> std::result::Result<(), Fault> {
+        while !rest.is_empty() {
+            self.line += 1;
+            rest = match self.request(rest) {
+                Ok(rest) => rest,
+                Err(cause) => return Err((self.line, cause.describe(rest))),
+            };
+        }
+        Ok(())
+    }
+
+    /// Takes one line and gives what follows it.
+    #[inline]
+    fn request<'a>(&mut self, line: &'a [u8]) -> std::result::Result<&'a [u8], Cause> {
+        if matches!(line[0], b'\n' | b'\r' | b' ') {
+            return blank(line);
+        }
+        let (asu, rest) = number(line, "ASU")?;
+        let (lba, rest) = number(comma(rest)?, "LBA")?;
+        let (size, rest) = number(comma(rest)?, "size")?;
+        let rest = comma(rest)?;
+        let op = match rest.first() {
+            Some(b'r' | b'R') => Op::Read,
+            Some(b'w' | b'W') => Op::Write,
+            _ => return Err(Cause::Opcode),
+        };
+        let (due, rest) = seconds(comma(&rest[1..])?)?;
+        let rest = line_end(rest)?;
+        let len = u32::try_from(size).map_err(|_| Cause::TooLarge("size"))?;
+        let offset = lba.checked_mul(BLOCK_BYTES).ok_or(Cause::TooLarge("LBA"))?;
+        offset.checked_add(size).ok_or(Cause::TooLarge("LBA"))?;
+        if due < self.last_due {
+            return Err(Cause::TimeRunsBack);
+        }
+        self.last_due = due;
+        let stream = self.stream(asu)?;
+        let (due, offset) = (units::Nanos(due), units::Bytes(offset));
+        self.trace.push(Request { due, offset, len, op, stream });
+        Ok(rest)
+    }
+
+    /// The stream of an ASU, in the order in which they appear.
+    #[inline]
+    fn stream(&mut self, asu: u64) -> std::result::Result<u16, Cause> {
+        match self.index_of_asu.get(asu as usize) {
+            Some(known) if *known > 0 => Ok(known - 1),
+            _ => self.new_stream(asu),
+        }
+    }
+
+    #[cold]
+    fn new_stream(&mut self, asu: u64) -> std::result::Result<u16, Cause> {
+        // 65,534 is the last whose index plus one fits; real traces have a few dozen.
+        if asu >= u64::from(u16::MAX) {
+            return Err(Cause::TooLarge("ASU"));
+        }
+        if self.index_of_asu.len() <= asu as usize {
+            self.index_of_asu.resize(asu as usize + 1, 0);
+        }
+        self.asus.push(asu);
+        self.index_of_asu[asu as usize] = self.asus.len() as u16;
+        Ok(self.asus.len() as u16 - 1)
+    }
+
+    /// The trace with its streams in the order of their numbers.
+    fn finish(mut self, path: &Path) -> Trace {
+        let mut order: Vec<u16> = (0..self.asus.len() as u16).collect();
+        order.sort_by_key(|index| self.asus[usize::from(*index)]);
+        if !order.is_sorted() {
+            let mut place = vec![0; order.len()];
+            for (new, old) in order.iter().enumerate() {
+                place[usize::from(*old)] = new as u16;
+            }
+            for stream in &mut self.trace.stream {
+                *stream = place[usize::from(*stream)];
+            }
+            self.asus.sort_unstable();
+        }
+        self.trace.streams =
+            self.asus.iter().map(|asu| Stream { name: format!("asu{asu}") }).collect();
+        self.trace.origin = Origin {
+            layer: String::new(),
+            source: format!("SPC trace {}", path.display()),
+            facts: [].into(),
+        };
+        self.trace
+    }
+}
+
+/// What is wrong with a line; turned into words only when it is reported.
+enum Cause {
+    NotANumber(&'static str),
+    TooLarge(&'static str),
+    MissingField,
+    Opcode,
+    Seconds,
+    Rest,
+    TimeRunsBack,
+}
+
+impl Cause {
+    #[cold]
+    fn describe(&self, rest: &[u8]) -> String {
+        let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let shown = String::from_utf8_lossy(&line[..line.len().min(80)]);
+        let cause = match self {
+            Self::NotANumber(field) => format!("{field} is not a whole number"),
+            Self::TooLarge(field) => format!("{field} is too large"),
+            Self::MissingField => "fewer than five fields, separated by commas".to_owned(),
+            Self::Opcode => "the opcode is neither r nor w".to_owned(),
+            Self::Seconds => "the timestamp is not a number of seconds".to_owned(),
+            Self::Rest => "something other than a comma follows the timestamp".to_owned(),
+            Self::TimeRunsBack => "the timestamp is before the one in front of it".to_owned(),
+        };
+        format!("{cause}: '{}'", shown.trim_end().escape_debug())
+    }
+}
+
+/// A decimal number of at most 19 digits, which always fits.
+#[inline]
+fn number<'a>(text: &'a [u8], field: &'static str) -> std::result::Result<(u64, &'a [u8]), Cause> {
+    let mut value = 0u64;
+    let mut length = 0;
+    while let Some(digit) = text.get(length).map(|byte| byte.wrapping_sub(b'0')) {
+        if digit > 9 {
+            break;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        length += 1;
+    }
+    match length {
+        0 => Err(Cause::NotANumber(field)),
+        1..=19 => Ok((value, &text[length..])),
+        _ => Err(Cause::TooLarge(field)),
+    }
+}
+
+#[inline]
+fn comma(text: &[u8]) -> std::result::Result<&[u8], Cause> {
+    match text.split_first() {
+        Some((b',', rest)) => Ok(rest),
+        Some((b'\n' | b'\r', _)) | None => Err(Cause::MissingField),
+        Some(_) => Err(Cause::NotANumber("a field")),
+    }
+}
+
+/// Decimal seconds as nanoseconds.
+#[inline]
+fn seconds(text: &[u8]) -> std::result::Result<(u64, &[u8]), Cause> {
+    const SCALE: [u64; 10] =
+        [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+    let (whole, mut rest) = number(text, "timestamp").map_err(|_| Cause::Seconds)?;
+    let mut nanos = whole.checked_mul(SCALE[0]).ok_or(Cause::TooLarge("timestamp"))?;
+    if let Some((b'.', fraction)) = rest.split_first() {
+        let mut value = 0;
+        let mut length = 0;
+        while let Some(digit) = fraction.get(length).map(|byte| byte.wrapping_sub(b'0')) {
+            if digit > 9 {
+                break;
+            }
+            if length < 9 {
+                value = value * 10 + u64::from(digit);
+            }
+            length += 1;
+        }
+        nanos =
+            nanos.checked_add(value * SCALE[length.min(9)]).ok_or(Cause::TooLarge("timestamp"))?;
+        rest = &fraction[length..];
+    }
+    Ok((nanos, rest))
+}
+
+/// Skips optional fields and the newline.
+#[inline]
+fn line_end(text: &[u8]) -> std::result::Result<&[u8], Cause> {
+    match text.split_first() {
+        None => Ok(text),
+        Some((b'\n', rest)) => Ok(rest),
+        Some((b',', _)) => {
+            let end = text.iter().position(|byte| *byte == b'\n');
+            Ok(end.map_or(&text[text.len()..], |end| &text[end + 1..]))
+        }
+        Some((b'\r' | b' ', _)) => blank(text),
+        Some(_) => Err(Cause::Rest),
+    }
+}
+
+/// Skips white space up to and with the newline; anything else on the line is an error.
+fn blank(text: &[u8]) -> std::result::Result<&[u8], Cause> {
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    if text[..end].iter().any(|byte| !matches!(byte, b' ' | b'\r' | b'\t')) {
+        return Err(Cause::Rest);
+    }
+    Ok(&text[text.len().min(end + 1)..])
+}

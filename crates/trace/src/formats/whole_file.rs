@@ -1,0 +1,53 @@
+//! Files that are there whole or not at all.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// Writes a file through `fill`: to `.NAME.partial` in the same directory, synced, then renamed, so
+/// that a file called `path` is always complete, whatever is killed when. The partial file is locked
+/// while it is written and overwritten by the next attempt if one was killed.
+pub(super) fn write(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
+    let partial = partial_name(path)?;
+    let at = Error::io(&partial);
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&partial)
+        .map_err(&at)?;
+    file.try_lock().map_err(|error| match error {
+        fs::TryLockError::WouldBlock => {
+            at(io::Error::new(io::ErrorKind::WouldBlock, "another process is writing this file"))
+        }
+        fs::TryLockError::Error(error) => at(error),
+    })?;
+    let written = file
+        .set_len(0)
+        .map_err(&at)
+        .and_then(|()| fill(&mut file))
+        .and_then(|()| file.sync_all().map_err(&at))
+        .and_then(|()| fs::rename(&partial, path).map_err(Error::io(path)));
+    if let Err(error) = written {
+        // The first error is the one to report; a partial file that stays behind is harmless.
+        let _ = fs::remove_file(&partial);
+        return Err(error);
+    }
+    // The rename lasts once the directory is on disk too.
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(Error::io(directory))
+}
+
+fn partial_name(path: &Path) -> Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "this names no file");
+        return Err(Error::Io { path: path.to_owned(), source });
+    };
+    let mut partial = std::ffi::OsString::from(".");
+    partial.push(name);
+    partial.push(".partial");
+    Ok(path.with_file_name(partial))
+}

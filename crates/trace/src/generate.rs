@@ -1,0 +1,220 @@
+//! Made-up traces for tests, benches and first looks: the same seed gives the same trace for ever.
+//!
+//! [`oltp_like`] has the shape of a database under transactions: bursts of random page reads, a log
+//! append and a flush per commit, and paced checkpoint writes. [`poisson`] and [`uniform`] repeat
+//! one access pattern. None of them imitates a particular system; captured traces do.
+
+use stats::rng::Rng;
+use units::{Bytes, Nanos, Rate};
+
+use crate::{Op, Origin, Request, Stream, Trace};
+
+/// A database under transactions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OltpLike {
+    /// Seed.
+    pub seed: u64,
+    /// Transactions.
+    pub transactions: u64,
+    /// Mean arrivals per second (Poisson).
+    pub transactions_per_s: f64,
+    /// Bytes of a database page.
+    pub page_bytes: u32,
+    /// Pages of the database.
+    pub database_pages: u64,
+    /// Mean page reads per transaction that miss the buffer (geometric).
+    pub pages_read_per_transaction: f64,
+    /// Mean gap between a transaction's requests, ns (exponential).
+    pub think_ns: f64,
+    /// Share of accesses that go to the hot fifth of the pages.
+    pub hot_access_share: f64,
+    /// Mean bytes of log per transaction (exponential); appended in whole 4 KiB blocks.
+    pub log_bytes_per_transaction: f64,
+    /// Time between checkpoints, ns; 0 writes none.
+    pub checkpoint_interval_ns: u64,
+    /// Pages written per checkpoint, in ascending order, spread over half the interval.
+    pub pages_per_checkpoint: u64,
+}
+
+impl Default for OltpLike {
+    /// 10,000 transactions at 500 per second on a 1 GiB database.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            transactions: 10_000,
+            transactions_per_s: 500.0,
+            page_bytes: 8192,
+            database_pages: 131_072,
+            pages_read_per_transaction: 6.0,
+            think_ns: 150_000.0,
+            hot_access_share: 0.8,
+            log_bytes_per_transaction: 5_000.0,
+            checkpoint_interval_ns: 5_000_000_000,
+            pages_per_checkpoint: 2_000,
+        }
+    }
+}
+
+/// Index of the data stream in an [`oltp_like`] trace; the pattern generators have it alone.
+pub const DATA: u16 = 0;
+/// Index of the log stream in an [`oltp_like`] trace.
+pub const LOG: u16 = 1;
+
+/// Block in which the log is appended.
+const LOG_BLOCK_BYTES: u64 = 4096;
+
+/// The trace of a database under transactions. The log follows the database in the address space
+/// and only grows.
+pub fn oltp_like(settings: &OltpLike) -> Trace {
+    let mut rng = Rng::new(settings.seed);
+    let mut requests = Vec::new();
+    let mut arrival = 0.0;
+    let mut commits = Vec::new();
+    for _ in 0..settings.transactions {
+        arrival += rng.exponential(1e9 / settings.transactions_per_s);
+        let mut now = arrival;
+        while rng.unit() * (1.0 + settings.pages_read_per_transaction)
+            < settings.pages_read_per_transaction
+        {
+            requests.push(page_request(settings, now, Op::Read, random_page(settings, &mut rng)));
+            now += rng.exponential(settings.think_ns);
+        }
+        commits.push((now as u64, rng.exponential(settings.log_bytes_per_transaction) as u64));
+    }
+    append_log(settings, &mut commits, &mut requests);
+    write_checkpoints(settings, arrival as u64, &mut rng, &mut requests);
+    // Stable, so that a flush stays behind the log write that is due at the same time.
+    requests.sort_by_key(|request| request.due);
+    let mut trace = empty("oltp_like", settings.seed, &["data", "log"]);
+    for request in requests {
+        trace.push(request);
+    }
+    trace
+}
+
+fn page_request(settings: &OltpLike, due: f64, op: Op, page: u64) -> Request {
+    Request {
+        due: Nanos(due as u64),
+        offset: Bytes(page * u64::from(settings.page_bytes)),
+        len: settings.page_bytes,
+        op,
+        stream: DATA,
+    }
+}
+
+/// A page: of the first fifth with the hot share, else of the rest.
+fn random_page(settings: &OltpLike, rng: &mut Rng) -> u64 {
+    let hot = settings.database_pages / 5;
+    if rng.unit() < settings.hot_access_share {
+        rng.below(hot.max(1))
+    } else {
+        hot + rng.below((settings.database_pages - hot).max(1))
+    }
+}
+
+/// One append and one flush per commit, in the order of the commits.
+fn append_log(settings: &OltpLike, commits: &mut [(u64, u64)], requests: &mut Vec<Request>) {
+    commits.sort_unstable();
+    let mut position = settings.database_pages * u64::from(settings.page_bytes);
+    for &mut (due, bytes) in commits {
+        let len = (bytes / LOG_BLOCK_BYTES + 1) * LOG_BLOCK_BYTES;
+        let due = Nanos(due);
+        let append = Request {
+            due,
+            offset: Bytes(position),
+            len: u32::try_from(len).unwrap_or(LOG_BLOCK_BYTES as u32),
+            op: Op::Write,
+            stream: LOG,
+        };
+        position += u64::from(append.len);
+        let flush = Request { due, offset: Bytes(0), len: 0, op: Op::Flush, stream: LOG };
+        requests.extend([append, flush]);
+    }
+}
+
+fn write_checkpoints(settings: &OltpLike, end_ns: u64, rng: &mut Rng, requests: &mut Vec<Request>) {
+    let interval = settings.checkpoint_interval_ns;
+    if interval == 0 {
+        return;
+    }
+    for checkpoint in 1..=end_ns / interval {
+        let mut pages: Vec<u64> =
+            (0..settings.pages_per_checkpoint).map(|_| random_page(settings, rng)).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let gap = interval as f64 / 2.0 / pages.len().max(1) as f64;
+        let start = (checkpoint * interval) as f64;
+        requests.extend(pages.iter().enumerate().map(|(index, page)| {
+            page_request(settings, start + gap * index as f64, Op::Write, *page)
+        }));
+        let due = Nanos((start + gap * pages.len() as f64) as u64);
+        requests.push(Request { due, offset: Bytes(0), len: 0, op: Op::Flush, stream: DATA });
+    }
+}
+
+/// One access pattern.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pattern {
+    /// Whether offsets follow one another (wrapping at the end of the range) or are uniform over
+    /// it, aligned to the request size.
+    pub sequential: bool,
+    /// Share of reads; the rest are writes.
+    pub read_share: f64,
+    /// Bytes per request.
+    pub size_bytes: u32,
+    /// Bytes that the offsets cover; at least one request fits.
+    pub range_bytes: u64,
+}
+
+impl Default for Pattern {
+    /// Random 4 KiB reads over 1 GiB.
+    fn default() -> Self {
+        Self { sequential: false, read_share: 1.0, size_bytes: 4096, range_bytes: 1 << 30 }
+    }
+}
+
+/// `count` requests of one pattern with exponential gaps: a Poisson process of the given rate.
+pub fn poisson(seed: u64, count: usize, rate: Rate, pattern: &Pattern) -> Trace {
+    let mean = 1e9 / rate.0;
+    paced("poisson", seed, count, pattern, |rng| rng.exponential(mean))
+}
+
+/// `count` requests of one pattern, evenly spaced.
+pub fn uniform(seed: u64, count: usize, rate: Rate, pattern: &Pattern) -> Trace {
+    let gap = 1e9 / rate.0;
+    paced("uniform", seed, count, pattern, |_| gap)
+}
+
+fn paced(
+    name: &str,
+    seed: u64,
+    count: usize,
+    pattern: &Pattern,
+    mut gap_ns: impl FnMut(&mut Rng) -> f64,
+) -> Trace {
+    let mut rng = Rng::new(seed);
+    let mut trace = empty(name, seed, &["data"]);
+    let size = u64::from(pattern.size_bytes);
+    let slots = pattern.range_bytes.checked_div(size).unwrap_or(0).max(1);
+    let mut now = 0.0;
+    for index in 0..count as u64 {
+        let slot = if pattern.sequential { index % slots } else { rng.below(slots) };
+        let op = if rng.unit() < pattern.read_share { Op::Read } else { Op::Write };
+        let (due, offset) = (Nanos(now as u64), Bytes(slot * size));
+        trace.push(Request { due, offset, len: pattern.size_bytes, op, stream: DATA });
+        now += gap_ns(&mut rng);
+    }
+    trace
+}
+
+fn empty(generator: &str, seed: u64, streams: &[&str]) -> Trace {
+    Trace {
+        streams: streams.iter().map(|name| Stream { name: (*name).to_owned() }).collect(),
+        origin: Origin {
+            layer: String::new(),
+            source: format!("generated by {generator}"),
+            facts: [("seed".to_owned(), seed.to_string())].into(),
+        },
+        ..Trace::default()
+    }
+}
