@@ -1,1 +1,24 @@
-//! capture
+//! What a running database asks of storage, and what reaches the device: captured, never guessed.
+//!
+//! - [`sqlite`]: every logical I/O of SQLite, through a VFS of our own, and the aligned requests
+//!   that it issues when the page cache is bypassed; no root needed.
+//! - [`block`]: what the block layer really issued, through tracefs, where the machine lets us.
+//! - [`diskstats`]: the kernel's own counters of the device, to close the account.
+//! - [`cpu`]: where processor time went, over time, for this process and for the machine.
+//!
+//! Every capture counts what it lost and says what it could not see. Times are CLOCK_MONOTONIC, so
+//! that the layers line up.
+
+pub mod block;
+pub mod cpu;
+pub mod diskstats;
+mod error;
+pub mod sqlite;
+
+pub use error::Error;
+
+/// Nanoseconds of CLOCK_MONOTONIC: the clock that the kernel's tracer stamps with too.
+pub(crate) fn now_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

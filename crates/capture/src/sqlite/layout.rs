@@ -1,0 +1,184 @@
+//! From events of files to traces over one linear address space.
+//!
+//! Each file class has a region of its own, in the order of [`FileClass::ALL`]; within it the
+//! files follow each other. Every file and every region begins on a 1 MiB boundary, so that
+//! alignment within a file is alignment in the trace. The table is in `origin.facts` too.
+//!
+//! Invariants: a request lies inside its file's range; both traces are sorted by due time, then by
+//! actor; requests that started before the interval are not in it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use trace::{Observed, Op, Origin, Request, Stream, Trace};
+use units::{Bytes, Nanos};
+
+use super::files::{self, FileClass};
+use super::page_cache::PageCache;
+use super::recorder::{Event, Layer};
+use super::session::{Captured, IoMode};
+
+/// Regions and files begin on a multiple of it, bytes.
+const REGION_ALIGN: u64 = 1 << 20;
+
+/// One file of the database in the traces' address space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileInfo {
+    /// What it holds: also its stream in the traces (position in [`FileClass::ALL`]).
+    pub class: FileClass,
+    /// Where it is, or was; temporary files have no path but a number.
+    pub path: PathBuf,
+    /// First byte of its range in the traces.
+    pub base_offset: u64,
+    /// Most bytes it was seen to have.
+    pub size: u64,
+}
+
+/// What a session knows at its end.
+pub(super) struct Interval {
+    pub events: Vec<Event>,
+    pub losses: u64,
+    pub origin_ns: u64,
+    pub io: IoMode,
+    pub fallback: Option<String>,
+    pub preallocate: Bytes,
+    pub session: u64,
+}
+
+/// A file that events may name.
+struct Placed {
+    index: u16,
+    info: FileInfo,
+}
+
+/// Lays the files out and turns the events into traces.
+pub(super) fn build(mut interval: Interval) -> Captured {
+    let mut events = std::mem::take(&mut interval.events);
+    events.retain(|event| event.start >= interval.origin_ns);
+    events.sort_by_key(|event| (event.start, event.actor, event.layer as u8));
+    let placed = place(&events, interval.session);
+    let at: BTreeMap<u16, usize> =
+        placed.iter().enumerate().map(|(place, file)| (file.index, place)).collect();
+    let mut logical = empty(&interval, "logical", LOGICAL_SOURCE.to_owned(), &placed);
+    let mut kinds = Vec::new();
+    let infos: Vec<&FileInfo> = placed.iter().map(|file| &file.info).collect();
+    let located = |event: &Event| infos[at[&event.file]];
+    for event in events.iter().filter(|event| event.layer == Layer::Logical) {
+        let before = logical.count();
+        add(&mut logical, event, located(event), interval.origin_ns);
+        kinds.resize(kinds.len() + logical.count() - before, event.kind);
+    }
+    let device = if interval.io == IoMode::Direct {
+        let mut device = empty(&interval, "device", DIRECT_SOURCE.to_owned(), &placed);
+        for event in events.iter().filter(|event| event.layer == Layer::Device) {
+            add(&mut device, event, located(event), interval.origin_ns);
+        }
+        device
+    } else {
+        let mut device = empty(&interval, "device", DERIVED_SOURCE.to_owned(), &placed);
+        device.observed = None;
+        PageCache::default().derive(&logical, &infos, &mut device);
+        device
+    };
+    let files = placed.into_iter().map(|file| file.info).collect();
+    let losses = interval.losses;
+    Captured { logical, device, losses, files, io_mode: interval.io, kinds }
+}
+
+const LOGICAL_SOURCE: &str = "SQLite VFS: calls of SQLite to its file system layer";
+const DIRECT_SOURCE: &str =
+    "SQLite VFS: O_DIRECT requests and flushes as issued to the kernel, page cache bypassed";
+const DERIVED_SOURCE: &str = "derived: write-back page-cache model over the logical trace (4 KiB \
+     pages, cold at the start, never evicting; first touch of a page reads it, a sync writes the \
+     file's dirty pages in address order and flushes); times are those of the logical calls";
+
+/// Files of this session with their ranges.
+fn place(events: &[Event], session: u64) -> Vec<Placed> {
+    let mut extents: BTreeMap<u16, u64> = BTreeMap::new();
+    for event in events {
+        let extent = extents.entry(event.file).or_default();
+        *extent = (*extent).max(event.offset + event.len);
+    }
+    let table = files::table();
+    let mut placed = Vec::new();
+    for (index, entry) in table.entries.iter().enumerate() {
+        let index = index as u16;
+        let touched = extents.remove(&index);
+        if touched.is_none() && entry.session != session {
+            continue;
+        }
+        let now = std::fs::metadata(&entry.path).map_or(0, |metadata| metadata.len());
+        let size = entry.size.max(now).max(touched.unwrap_or(0));
+        let (class, path, base_offset) = (entry.class, entry.path.clone(), 0);
+        placed.push(Placed { index, info: FileInfo { class, path, base_offset, size } });
+    }
+    // Files beyond the table's range share one entry.
+    for (index, extent) in extents {
+        let (class, path) = (FileClass::Temp, PathBuf::from("others"));
+        let (base_offset, size) = (0, extent);
+        placed.push(Placed { index, info: FileInfo { class, path, base_offset, size } });
+    }
+    placed.sort_by(|a, b| (a.info.class, &a.info.path).cmp(&(b.info.class, &b.info.path)));
+    let mut base = 0;
+    for file in &mut placed {
+        file.info.base_offset = base;
+        // One block of room: a direct request covers the whole last block.
+        base += (file.info.size + 4096).next_multiple_of(REGION_ALIGN);
+    }
+    placed
+}
+
+fn empty(interval: &Interval, layer: &str, source: String, placed: &[Placed]) -> Trace {
+    let mut facts = BTreeMap::new();
+    let mode = if interval.io == IoMode::Direct { "direct" } else { "buffered" };
+    facts.insert("io_mode".to_owned(), mode.to_owned());
+    facts.insert("lost".to_owned(), interval.losses.to_string());
+    facts.insert("origin_monotonic_ns".to_owned(), interval.origin_ns.to_string());
+    facts.insert("preallocate_bytes".to_owned(), interval.preallocate.0.to_string());
+    if let Some(reason) = &interval.fallback {
+        facts.insert("buffered_because".to_owned(), reason.clone());
+    }
+    for (number, file) in placed.iter().enumerate() {
+        let FileInfo { class, path, base_offset, size } = &file.info;
+        let line =
+            format!("{} {} {} {}", class.name(), base_offset, size, path.to_string_lossy());
+        facts.insert(format!("file.{number}"), line);
+    }
+    Trace {
+        streams: FileClass::ALL.iter().map(|class| Stream { name: class.name().into() }).collect(),
+        observed: Some(Observed::default()),
+        origin: Origin { layer: layer.to_owned(), source, facts },
+        ..Trace::default()
+    }
+}
+
+/// Longest request that a trace entry can say, kept to whole pages.
+const LONGEST: u64 = (u32::MAX as u64) & !4095;
+
+/// Appends an event; one longer than a request can be (a truncation) becomes several.
+fn add(trace: &mut Trace, event: &Event, file: &FileInfo, origin_ns: u64) {
+    if event.op == Op::Trim && event.len == 0 {
+        return;
+    }
+    let mut done = 0;
+    loop {
+        let len = (event.len - done).min(LONGEST);
+        let flush = event.op == Op::Flush;
+        trace.push(Request {
+            due: Nanos(event.start - origin_ns),
+            offset: if flush { Bytes(0) } else { Bytes(file.base_offset + event.offset + done) },
+            len: len as u32,
+            op: event.op,
+            stream: file.class as u16,
+        });
+        let observed = trace.observed.as_mut().expect("captured traces are observed");
+        observed.service.push(event.duration);
+        observed.actor.push(event.actor);
+        observed.transaction.push(event.transaction);
+        done += len;
+        if done >= event.len {
+            return;
+        }
+    }
+}

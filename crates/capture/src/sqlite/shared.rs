@@ -1,0 +1,342 @@
+//! One direct file per inode, shared by all connections of the process.
+//!
+//! POSIX locks belong to the process and the inode: closing *any* descriptor of the inode drops
+//! them all, also those that SQLite's unix VFS holds through a descriptor of its own. So there is
+//! one descriptor of ours per inode, closed when the last handle closes, under the registry's
+//! lock. Sharing also makes the pending bytes of a log visible to every connection.
+//!
+//! Invariants: at most one [`SharedFile`] per inode; a descriptor opened by mistake is parked, not
+//! closed. A data file's `pending_logs` counts its logs that hold bytes not yet on file.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
+
+use super::direct::DirectFile;
+use super::files::FileClass;
+use super::log::{Blocks, LogWindow};
+
+/// Bytes of the wal-index that tell one state of the log from another: the first copy of its
+/// header (SQLite file format, section "WAL-Index Format").
+pub(super) const WAL_INDEX_HEADER: usize = 48;
+
+/// A file open past the page cache.
+pub(super) struct SharedFile {
+    file: DirectFile,
+    identity: (u64, u64),
+    path: PathBuf,
+    class: FileClass,
+    log: Option<Mutex<Log>>,
+    /// First byte of the log that is not on file yet; `u64::MAX` when all are.
+    pending_from: AtomicU64,
+    /// Size of the log as SQLite sees it.
+    log_size: AtomicU64,
+    /// Space is reserved up to here, bytes.
+    reserved_end: AtomicU64,
+    /// Reserve space in pieces of this many bytes; 0 leaves it to the writes.
+    preallocate: u64,
+    /// Guards writes that share a block with another writer.
+    partial: Mutex<()>,
+    /// On a data file: its log and journal.
+    logs: Mutex<Vec<Weak<SharedFile>>>,
+    /// On a data file and its logs alike: how many of the logs have bytes pending.
+    pending_logs: Arc<AtomicU64>,
+    /// Handles that are open; changes under the registry's lock only.
+    handles: AtomicU64,
+    /// On a data file: the wal-index header when this process last let go of the write lock.
+    index_header: Mutex<Option<[u8; WAL_INDEX_HEADER]>>,
+    /// Descriptors that may not be closed before this one.
+    parked: Mutex<Vec<DirectFile>>,
+}
+
+struct Log {
+    window: LogWindow,
+    /// The frame header written last says that its page completes a commit.
+    commit_ahead: bool,
+}
+
+type Registry = HashMap<(u64, u64), Arc<SharedFile>>;
+static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().expect("registry lock")
+}
+
+/// What to open.
+pub(super) struct Opening<'a> {
+    pub path: &'a Path,
+    pub class: FileClass,
+    pub file: u16,
+    pub preallocate: u64,
+}
+
+impl SharedFile {
+    /// The process's direct file for an existing path.
+    pub(super) fn open(opening: &Opening<'_>) -> io::Result<Arc<Self>> {
+        let mut registry = registry();
+        let stat = std::fs::symlink_metadata(opening.path)?;
+        if let Some(known) = registry.get(&(stat.dev(), stat.ino())) {
+            return Ok(known.another_handle());
+        }
+        let file = DirectFile::open(opening.path, opening.file)?;
+        let identity = file.identity()?;
+        if let Some(known) = registry.get(&identity) {
+            // The path was renamed over between the two looks; closing would drop its locks.
+            known.parked.lock().expect("parking lock").push(file);
+            return Ok(known.another_handle());
+        }
+        let owner = database_of(opening, &registry);
+        let counter = owner.map(|owner| Arc::clone(&owner.pending_logs)).unwrap_or_default();
+        let shared = Arc::new(Self::over(file, identity, opening, counter)?);
+        if let Some(owner) = owner {
+            let mut logs = owner.logs.lock().expect("logs lock");
+            logs.retain(|log| log.strong_count() > 0);
+            logs.push(Arc::downgrade(&shared));
+        }
+        registry.insert(identity, Arc::clone(&shared));
+        Ok(shared)
+    }
+
+    /// A temporary file in `directory`, known to its one handle only.
+    pub(super) fn temporary(directory: &Path, file: u16) -> io::Result<Arc<Self>> {
+        let direct = DirectFile::temporary(directory, file)?;
+        let (path, class, preallocate) = (directory, FileClass::Temp, 0);
+        let opening = Opening { path, class, file, preallocate };
+        Ok(Arc::new(Self::over(direct, (0, 0), &opening, Arc::default())?))
+    }
+
+    fn over(
+        file: DirectFile,
+        identity: (u64, u64),
+        opening: &Opening<'_>,
+        pending_logs: Arc<AtomicU64>,
+    ) -> io::Result<Self> {
+        let size = file.size()?;
+        let window = |exact| {
+            let window = LogWindow::new(Blocks::block(&file), size, exact);
+            Some(Mutex::new(Log { window, commit_ahead: false }))
+        };
+        let log = match opening.class {
+            FileClass::Data => None,
+            FileClass::Log | FileClass::Temp => window(false),
+            FileClass::Journal => window(true),
+        };
+        let reserves = matches!(opening.class, FileClass::Data | FileClass::Log);
+        Ok(Self {
+            identity,
+            path: opening.path.to_owned(),
+            class: opening.class,
+            log,
+            pending_from: AtomicU64::new(u64::MAX),
+            log_size: AtomicU64::new(size),
+            reserved_end: AtomicU64::new(size),
+            preallocate: if reserves { opening.preallocate } else { 0 },
+            partial: Mutex::default(),
+            logs: Mutex::default(),
+            pending_logs,
+            handles: AtomicU64::new(1),
+            index_header: Mutex::default(),
+            parked: Mutex::default(),
+            file,
+        })
+    }
+
+    fn another_handle(self: &Arc<Self>) -> Arc<Self> {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+        Arc::clone(self)
+    }
+
+    /// Lets go of a handle; the last one closes the descriptor, with the registry locked so that
+    /// no new handle takes a lock in between.
+    pub(super) fn close(self: Arc<Self>) -> io::Result<()> {
+        let drained = self.drain();
+        let mut registry = registry();
+        if self.handles.fetch_sub(1, Ordering::Relaxed) == 1 {
+            registry.remove(&self.identity);
+        }
+        drop(self);
+        drained
+    }
+
+    /// Where it was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fills `into` from `offset`; returns how many bytes the file has there.
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let Some(log) = &self.log else { return self.file.read(offset, into) };
+        let end = offset + into.len() as u64;
+        let settled = end <= self.pending_from.load(Ordering::Acquire)
+            && end <= self.log_size.load(Ordering::Acquire);
+        if settled {
+            return self.file.read(offset, into);
+        }
+        log.lock().expect("log lock").window.read(&self.file, offset, into)
+    }
+
+    /// Writes `data` at `offset`.
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if !self.file.writable {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        self.reserve(offset + data.len() as u64);
+        if self.log.is_some() {
+            return self.write_log(offset, data);
+        }
+        self.drain_logs()?;
+        let block = self.file.block();
+        let whole = offset.is_multiple_of(block) && (data.len() as u64).is_multiple_of(block);
+        let _guard = (!whole).then(|| self.partial.lock().expect("partial lock"));
+        self.file.write(offset, data)
+    }
+
+    fn write_log(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut log = self.lock_log();
+        let end = offset + data.len() as u64;
+        let rewrites = end <= log.window.live_end();
+        if self.class == FileClass::Log && offset == 0 && data.len() == WAL_HEADER {
+            log.window.restart();
+        }
+        let written = log.window.write(&self.file, offset, data);
+        let due = match (self.class, data.len()) {
+            // A frame's header tells in bytes 4..8 whether the frame completes a commit.
+            (FileClass::Log, FRAME_HEADER) => {
+                log.commit_ahead = data[4..8] != [0; 4];
+                log.commit_ahead && rewrites
+            }
+            (FileClass::Log, _) => std::mem::take(&mut log.commit_ahead),
+            // A journal's header is rewritten to make its records valid, or to end it.
+            (FileClass::Journal, _) => rewrites,
+            _ => false,
+        };
+        let drained = if due && written.is_ok() { log.window.drain(&self.file) } else { Ok(()) };
+        self.publish(&log.window);
+        written.and(drained)
+    }
+
+    /// Puts a log's pending bytes on file; does nothing for other files.
+    pub(super) fn drain(&self) -> io::Result<()> {
+        if self.pending_from.load(Ordering::Acquire) == u64::MAX {
+            return Ok(());
+        }
+        let mut log = self.lock_log();
+        let drained = log.window.drain(&self.file);
+        self.publish(&log.window);
+        drained
+    }
+
+    /// Puts the pending bytes of a data file's logs on file: before anything that relies on them.
+    pub(super) fn drain_logs(&self) -> io::Result<()> {
+        if self.pending_logs.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
+        let logs: Vec<_> =
+            self.logs.lock().expect("logs lock").iter().filter_map(Weak::upgrade).collect();
+        logs.iter().try_for_each(|log| log.drain())
+    }
+
+    /// Makes the file durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.drain()?;
+        self.file.sync()
+    }
+
+    /// Sets the file's size.
+    pub(super) fn truncate(&self, size: u64) -> io::Result<()> {
+        if self.log.is_none() {
+            self.drain_logs()?;
+            self.reserved_end.fetch_min(size, Ordering::Relaxed);
+            return self.file.truncate(size);
+        }
+        let mut log = self.lock_log();
+        let cut = log.window.truncate(&self.file, size);
+        self.publish(&log.window);
+        self.reserved_end.fetch_min(size, Ordering::Relaxed);
+        cut
+    }
+
+    /// Bytes in the file, pending ones included.
+    pub(super) fn size(&self) -> io::Result<u64> {
+        match &self.log {
+            Some(log) => Ok(log.lock().expect("log lock").window.size()),
+            None => self.file.size(),
+        }
+    }
+
+    /// This process takes the log's write lock: forgets what it knew of the log where the
+    /// wal-index shows that another process wrote in between.
+    pub(super) fn write_lock_taken(&self, header: [u8; WAL_INDEX_HEADER]) {
+        let known = self.index_header.lock().expect("header lock").replace(header);
+        if known.is_none_or(|known| known == header) {
+            return;
+        }
+        for log in self.logs.lock().expect("logs lock").iter().filter_map(Weak::upgrade) {
+            if log.class == FileClass::Log
+                && let Ok(size) = log.file.size()
+            {
+                let mut held = log.lock_log();
+                if held.window.pending_from() == u64::MAX {
+                    held.window.forget(size);
+                    log.publish(&held.window);
+                }
+            }
+        }
+    }
+
+    /// This process lets go of the log's write lock.
+    pub(super) fn write_lock_released(&self, header: [u8; WAL_INDEX_HEADER]) {
+        *self.index_header.lock().expect("header lock") = Some(header);
+    }
+
+    fn lock_log(&self) -> MutexGuard<'_, Log> {
+        self.log.as_ref().expect("called for logs only").lock().expect("log lock")
+    }
+
+    /// Tells lock-free readers and the database what is pending now.
+    fn publish(&self, window: &LogWindow) {
+        let now = window.pending_from();
+        self.log_size.store(window.size(), Ordering::Release);
+        let before = self.pending_from.swap(now, Ordering::AcqRel);
+        match (before == u64::MAX, now == u64::MAX) {
+            (true, false) => _ = self.pending_logs.fetch_add(1, Ordering::AcqRel),
+            (false, true) => _ = self.pending_logs.fetch_sub(1, Ordering::AcqRel),
+            _ => {}
+        }
+    }
+
+    /// Reserves space ahead of a write that grows the file.
+    fn reserve(&self, end: u64) {
+        if self.preallocate == 0 {
+            return;
+        }
+        let reserved = self.reserved_end.load(Ordering::Relaxed);
+        if end > reserved {
+            let until = end.next_multiple_of(self.preallocate);
+            self.file.reserve(reserved, until - reserved);
+            self.reserved_end.fetch_max(until, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The database that a log or journal belongs to, by SQLite's naming, where it is open.
+fn database_of<'a>(opening: &Opening<'_>, registry: &'a Registry) -> Option<&'a Arc<SharedFile>> {
+    let path = opening.path.as_os_str().as_encoded_bytes();
+    let suffix: &[u8] = match opening.class {
+        FileClass::Log => b"-wal",
+        FileClass::Journal => b"-journal",
+        FileClass::Data | FileClass::Temp => return None,
+    };
+    let database = path.strip_suffix(suffix)?;
+    registry.values().find(|other| {
+        other.class == FileClass::Data && other.path.as_os_str().as_encoded_bytes() == database
+    })
+}
+
+/// Bytes of a write-ahead log's header (SQLite file format, section 4.1).
+const WAL_HEADER: usize = 32;
+/// Bytes of a frame's header in it.
+const FRAME_HEADER: usize = 24;

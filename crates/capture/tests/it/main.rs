@@ -1,0 +1,3 @@
+//! The VFS against the stock one, the capture's figures, a kill in the middle.
+
+mod sqlite;
