@@ -53,6 +53,7 @@ const Scales = (() => {
   function format(number, unit) {
     if (number === null || !Number.isFinite(number)) return NOTHING;
     const ladder = ladderOf(unit);
+    if (ladder && number === 0) return `0 ${{ bytes: "B", "bytes/s": "B/s" }[unit] ?? unit}`;
     if (ladder) return onLadder(number * ladder[1], ladder[0]);
     if (unit === "%") return count(number) + "%";
     return unit ? `${count(number)} ${unit}` : count(number);
@@ -94,8 +95,9 @@ const Scales = (() => {
     return number < 0 && Number(text) !== 0 ? "-" + grouped3 : grouped3;
   }
 
-  // Whether a value has a place on a scale.
-  const drawable = (kind, value) => value !== null && Number.isFinite(value) && (kind === "linear" || value > 0);
+  // Whether a value has a place on a scale. Beyond 1e250 sums and powers of axis ends overflow.
+  const drawable = (kind, value) =>
+    value !== null && Math.abs(value) < 1e250 && (kind === "linear" || value > 1e-250);
   const warp = (kind, value) => (kind === "linear" ? value : kind === "log2" ? Math.log2(value) : Math.log10(value));
   const unwarp = (kind, value) => (kind === "linear" ? value : kind === "log2" ? 2 ** value : 10 ** value);
 

@@ -87,6 +87,8 @@ pub fn value(number: f64, unit: &str) -> String {
     let time_ns = |factor: f64| duration_ns(number * factor);
     match unit {
         "ns" => time_ns(1.0),
+        // Nothing has no magnitude that would choose a unit: keep the one it is given in.
+        "us" | "µs" | "ms" | "s" if number == 0.0 => format!("0 {unit}"),
         "us" | "µs" => time_ns(1e3),
         "ms" => time_ns(1e6),
         "s" => time_ns(1e9),

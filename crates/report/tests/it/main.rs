@@ -1,8 +1,6 @@
-//! Everything that looks at whole pages.
+//! Everything that looks at whole pages: in a browser, on the terminal, and as bytes.
 
+mod browser;
+mod page;
 mod sample;
-
-#[test]
-fn sample_page_is_small() {
-    assert!(report::html(&sample::page()).len() < 1_500_000);
-}
+mod text;
