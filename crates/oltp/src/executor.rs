@@ -1,0 +1,341 @@
+//! Runs terminals on a driver: threads, clock, sampling. Knows no DBMS.
+//!
+//! One thread per worker, which opens its own session; the clock starts when all are open. The
+//! calling thread paces the run, reports progress and notices the user's stop. A sampler looks about
+//! 500 times a second at where each worker is ([`Meter`]); as our own code neither blocks nor
+//! waits, the share of samples in it times the elapsed time is its CPU time, or more where the
+//! worker was preempted there: an upper bound.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use events::{Event, Sink};
+use stats::rng::Rng;
+
+use crate::context;
+use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Place, Reply, Session, Worker};
+use crate::options::Load;
+use crate::recorder::{INTERVAL_NS, Live, Recorder, Times, Window};
+use crate::run::{Phase, STAGE};
+use crate::users::{Job, Lane, QueueCounts, Users};
+use crate::workload::input::Inputs;
+use crate::{Error, Kind};
+
+/// Attempts of one transaction before it is given up.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// Pace of progress reports and of looking at the stop flag.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What to run.
+pub(crate) struct Plan {
+    pub inputs: Inputs,
+    pub users: u32,
+    pub load: Load,
+    pub warmup_ns: u64,
+    pub measure_ns: u64,
+    pub log_deliveries: bool,
+}
+
+/// What came of it.
+pub(crate) struct Gathered {
+    pub recorder: Recorder,
+    pub queues: QueueCounts,
+    pub samples: Samples,
+    pub measured_ns: u64,
+    pub interrupted: bool,
+    /// The clock's start, for dates in the delivery log.
+    pub started_ms: i64,
+}
+
+/// What the caller hears of while a run goes on: phases, and a tick ten times a second.
+pub(crate) struct Watch<'a> {
+    pub sink: &'a dyn Sink,
+    pub phase: &'a mut dyn FnMut(Phase),
+    pub tick: &'a mut dyn FnMut(),
+}
+
+/// Where the workers were found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Samples {
+    /// Looks at all workers.
+    pub rounds: u64,
+    /// Finds in our code.
+    pub client: u64,
+    /// Finds in the DBMS.
+    pub dbms: u64,
+}
+
+/// What all threads of a run share.
+struct Shared<'a> {
+    plan: &'a Plan,
+    driver: &'a dyn Driver,
+    window: Window,
+    live: Live,
+    meters: Vec<Meter>,
+    gate: Barrier,
+    users: OnceLock<Users>,
+    over: AtomicBool,
+}
+
+/// Runs a plan on a driver.
+pub(crate) fn execute(
+    driver: &dyn Driver,
+    plan: &Plan,
+    mut watch: Watch<'_>,
+) -> Result<Gathered, Error> {
+    let lanes = driver.lanes();
+    let workers = lanes.writers + lanes.readers;
+    let shared = Shared {
+        plan,
+        driver,
+        window: Window {
+            from_ns: plan.warmup_ns,
+            to_ns: AtomicU64::new(plan.warmup_ns + plan.measure_ns),
+        },
+        live: Live::default(),
+        meters: (0..workers).map(|_| Meter::default()).collect(),
+        gate: Barrier::new(workers + 1),
+        users: OnceLock::new(),
+        over: AtomicBool::new(false),
+    };
+    let shared = &shared;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers)
+            .map(|index| {
+                let worker = Worker { index, writes: index < lanes.writers };
+                scope.spawn(move || shared.work(worker))
+            })
+            .collect();
+        shared.gate.wait();
+        let users = shared.start(lanes);
+        let started_ms = now_ms();
+        shared.gate.wait();
+        let sampler = scope.spawn(|| shared.sample(users));
+        let interrupted = shared.pace(users, &mut watch);
+        users.stop();
+        shared.over.store(true, Ordering::Relaxed);
+        let joined: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let samples = sampler.join().unwrap_or_default();
+        let measured_ns =
+            shared.window.to_ns.load(Ordering::Relaxed).saturating_sub(plan.warmup_ns);
+        let recorder = merge(joined)?;
+        let queues = users.counts();
+        Ok(Gathered { recorder, queues, samples, measured_ns, interrupted, started_ms })
+    })
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+/// All recorders as one, or the first error.
+fn merge(
+    joined: Vec<Result<Result<Recorder, Error>, Box<dyn Any + Send>>>,
+) -> Result<Recorder, Error> {
+    let mut merged: Option<Recorder> = None;
+    for (worker, result) in joined.into_iter().enumerate() {
+        let recorder = result.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let reason = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let reason = reason.unwrap_or_else(|| "no reason given".to_owned());
+            Err(Error::WorkerDied { worker, reason })
+        })?;
+        match &mut merged {
+            Some(all) => all.merge(&recorder),
+            None => merged = Some(recorder),
+        }
+    }
+    merged.ok_or(Error::WorkerDied { worker: 0, reason: "there was none".to_owned() })
+}
+
+/// Stops the others when a worker ends, however it does.
+struct StopOthers<'a>(&'a Users);
+
+impl Drop for StopOthers<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Shared<'_> {
+    fn start(&self, lanes: Lanes) -> &Users {
+        self.users.get_or_init(|| {
+            let start = (Instant::now(), self.plan.warmup_ns);
+            Users::new(self.plan.inputs, self.plan.users, self.plan.load, lanes, start)
+        })
+    }
+
+    /// A worker's thread.
+    fn work(&self, worker: Worker) -> Result<Recorder, Error> {
+        let meter = &self.meters[worker.index];
+        let plan = self.plan;
+        let intervals = ((plan.warmup_ns + plan.measure_ns) / INTERVAL_NS) as usize + 1;
+        let mut recorder = Recorder::new(&plan.inputs, intervals, plan.log_deliveries);
+        let mut started = false;
+        context::leave(worker.index);
+        let result = self.driver.with_session(worker, meter, &mut |session| {
+            started = true;
+            self.gate.wait();
+            self.gate.wait();
+            let Some(users) = self.users.get() else { return Ok(()) };
+            let _stop = StopOthers(users);
+            self.serve(users, worker, session, &mut recorder)
+        });
+        if !started {
+            // The others wait for this worker before they start; it lets them, and stops them.
+            self.gate.wait();
+            self.gate.wait();
+            if let Some(users) = self.users.get() {
+                users.stop();
+            }
+        }
+        result.map(|()| recorder)
+    }
+
+    /// Executes requests of a lane until the run is over.
+    fn serve(
+        &self,
+        users: &Users,
+        worker: Worker,
+        session: &mut dyn Session,
+        recorder: &mut Recorder,
+    ) -> Result<(), Error> {
+        let meter = &self.meters[worker.index];
+        let lane = if worker.writes { Lane::Write } else { Lane::Read };
+        let mut reply = Reply::default();
+        while let Some(job) = users.next(lane, meter) {
+            let input = self.plan.inputs.draw(job.terminal, job.sequence, job.kind);
+            recorder.tally.observe(&input);
+            let number = self.live.started.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            context::enter(worker.index, number, &job);
+            let begin_ns = users.now_ns();
+            recorder.account_cpu(&self.window, begin_ns, false);
+            let outcome = attempts(session, &input, &mut reply, recorder)?;
+            let end_ns = users.now_ns();
+            match outcome {
+                Some(outcome) => {
+                    let times = Times { begin_ns, end_ns };
+                    recorder.done((&job, &input), times, (outcome, &reply), &self.window);
+                    self.show(&job);
+                }
+                None => recorder.gave_up(&input),
+            }
+            users.finish(lane, &job);
+        }
+        recorder.account_cpu(&self.window, users.now_ns(), true);
+        context::leave(worker.index);
+        meter.enter(Place::Idle);
+        Ok(())
+    }
+
+    fn show(&self, job: &Job) {
+        self.live.transactions.fetch_add(1, Ordering::Relaxed);
+        if job.kind == Kind::NewOrder {
+            self.live.new_orders.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Paces the run to its end; tells whether the user stopped it.
+    fn pace(&self, users: &Users, watch: &mut Watch<'_>) -> bool {
+        let (from, to) = (self.window.from_ns, self.plan.warmup_ns + self.plan.measure_ns);
+        let mut measuring = false;
+        let mut interrupted = false;
+        let mut ticks = 0u64;
+        (watch.phase)(Phase::WarmUp);
+        loop {
+            let now = users.now_ns();
+            if !measuring && now >= from {
+                measuring = true;
+                (watch.phase)(Phase::Measurement);
+            }
+            if now >= to || users.stopped() {
+                break;
+            }
+            if watch.sink.cancelled() {
+                interrupted = true;
+                break;
+            }
+            self.report(watch, ticks, now);
+            ticks += 1;
+            let next = if measuring { to } else { from };
+            std::thread::sleep(Duration::from_nanos(next - now).min(TICK));
+        }
+        // A worker that failed ends the measurement too.
+        self.window.to_ns.fetch_min(users.now_ns(), Ordering::Relaxed);
+        (watch.phase)(Phase::End);
+        interrupted
+    }
+
+    fn report(&self, watch: &mut Watch<'_>, ticks: u64, now_ns: u64) {
+        (watch.tick)();
+        let all = (self.plan.warmup_ns + self.plan.measure_ns) as f64;
+        let done = (now_ns as f64 / all).min(1.0);
+        let doing = if now_ns < self.window.from_ns { "warming up" } else { "measuring" };
+        watch.sink.emit(Event::Progress {
+            stage: STAGE.to_owned(),
+            done,
+            doing: doing.to_owned(),
+            eta_s: Some((all - now_ns as f64).max(0.0) / 1e9),
+        });
+        if ticks % 10 != 9 {
+            return;
+        }
+        let at_s = now_ns as f64 / 1e9;
+        let per_tick_s = TICK.as_secs_f64() * 10.0;
+        let transactions = self.live.transactions.swap(0, Ordering::Relaxed) as f64;
+        let new_orders = self.live.new_orders.swap(0, Ordering::Relaxed) as f64;
+        for (series, value) in [
+            ("transactions_per_s", transactions / per_tick_s),
+            ("new_orders_per_min", new_orders / per_tick_s * 60.0),
+        ] {
+            let (stage, series) = (STAGE.to_owned(), series.to_owned());
+            watch.sink.emit(Event::Sample { stage, series, at_s, value });
+        }
+    }
+
+    /// Samples the workers' places during the measurement.
+    fn sample(&self, users: &Users) -> Samples {
+        let mut samples = Samples::default();
+        let mut rng = Rng::new(0x0073_616d_706c_6572);
+        while !self.over.load(Ordering::Relaxed) {
+            // Random gaps of 1 to 3 ms: a fixed period could fall in step with the workload.
+            std::thread::sleep(Duration::from_micros(rng.between(1000, 3000)));
+            let now = users.now_ns();
+            if now < self.window.from_ns || now > self.window.to_ns.load(Ordering::Relaxed) {
+                continue;
+            }
+            samples.rounds += 1;
+            for meter in &self.meters {
+                match meter.place() {
+                    Place::Client => samples.client += 1,
+                    Place::Dbms => samples.dbms += 1,
+                    Place::Idle => {}
+                }
+            }
+        }
+        samples
+    }
+}
+
+/// Executes a transaction, again where the DBMS asks for it; nothing where it was given up.
+fn attempts(
+    session: &mut dyn Session,
+    input: &crate::workload::input::Input,
+    reply: &mut Reply,
+    recorder: &mut Recorder,
+) -> Result<Option<Outcome>, Error> {
+    for attempt in 1..=ATTEMPTS_MAX {
+        recorder.attempts += 1;
+        match session.execute(input, now_ms(), reply) {
+            Ok(outcome) => return Ok(Some(outcome)),
+            Err(Failure::Fatal(error)) => return Err(error),
+            Err(Failure::Retry) if attempt < ATTEMPTS_MAX => recorder.retries += 1,
+            Err(Failure::Retry) => {}
+        }
+    }
+    Ok(None)
+}

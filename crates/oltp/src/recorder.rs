@@ -1,0 +1,215 @@
+//! What one worker writes down; merged over workers at the end of a run.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use stats::Histogram;
+
+use crate::audit::Tally;
+use crate::cpu::ThreadCpu;
+use crate::driver::{Outcome, Reply};
+use crate::users::Job;
+use crate::workload::Kind;
+use crate::workload::input::{Input, Inputs, Request};
+
+/// Length of an interval of the throughput series, ns.
+pub(crate) const INTERVAL_NS: u64 = 100_000_000;
+
+/// Bound on the deferred execution of a delivery, ns (clause 2.7.2.2).
+const DELIVERY_BOUND_NS: u64 = 80_000_000_000;
+
+/// The measurement interval, ns since the start of the run; the end moves when the user stops it.
+#[derive(Debug)]
+pub(crate) struct Window {
+    pub from_ns: u64,
+    pub to_ns: AtomicU64,
+}
+
+impl Window {
+    fn holds(&self, begin_ns: u64, end_ns: u64) -> bool {
+        begin_ns >= self.from_ns && end_ns <= self.to_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters that the live view reads while workers write.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub transactions: AtomicU64,
+    pub new_orders: AtomicU64,
+    /// Numbers transactions from 1 for the capture.
+    pub started: AtomicU32,
+}
+
+/// When a transaction was executed, ns since the start of the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+}
+
+/// Counts of one kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KindCounts {
+    pub count: u64,
+    pub rollbacks: u64,
+    pub response_ns: Histogram,
+    pub service_ns: Histogram,
+}
+
+/// One line of the delivery result log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeliveryRecord {
+    pub queued_ns: u64,
+    pub done_ns: u64,
+    pub warehouse: u32,
+    pub carrier: u32,
+    pub delivered: [u32; 10],
+}
+
+/// Everything that one worker writes down.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    pub tally: Tally,
+    pub kinds: [KindCounts; 5],
+    pub attempts: u64,
+    pub retries: u64,
+    pub failures: u64,
+    pub executed: u64,
+    pub deliveries: u64,
+    pub districts: u64,
+    pub skipped: u64,
+    pub late_deliveries: u64,
+    pub transactions: Vec<u32>,
+    pub new_orders: Vec<u32>,
+    pub log: Option<Vec<DeliveryRecord>>,
+    pub cpu: ThreadCpu,
+    pub cpu_transactions: u64,
+    cpu_from: Option<(ThreadCpu, u64)>,
+    cpu_done: bool,
+    districts_per_warehouse: u32,
+}
+
+impl Recorder {
+    /// A recorder of a run of so many intervals.
+    pub fn new(inputs: &Inputs, intervals: usize, log: bool) -> Self {
+        Self {
+            tally: Tally::new(inputs),
+            kinds: Default::default(),
+            attempts: 0,
+            retries: 0,
+            failures: 0,
+            executed: 0,
+            deliveries: 0,
+            districts: 0,
+            skipped: 0,
+            late_deliveries: 0,
+            transactions: vec![0; intervals],
+            new_orders: vec![0; intervals],
+            log: log.then(Vec::new),
+            cpu: ThreadCpu::default(),
+            cpu_transactions: 0,
+            cpu_from: None,
+            cpu_done: false,
+            districts_per_warehouse: inputs.scale().districts,
+        }
+    }
+
+    /// Reads the thread's CPU time at the first call after the start of the measurement and at the
+    /// first one after its end (or the last of all, with `over`).
+    pub fn account_cpu(&mut self, window: &Window, now_ns: u64, over: bool) {
+        if self.cpu_from.is_none() && now_ns >= window.from_ns {
+            self.cpu_from = Some((ThreadCpu::now(), self.executed));
+        }
+        let ended = over || now_ns > window.to_ns.load(Ordering::Relaxed);
+        if let (true, false, Some((from, executed))) = (ended, self.cpu_done, self.cpu_from) {
+            self.cpu = ThreadCpu::now().since(from);
+            self.cpu_transactions = self.executed - executed;
+            self.cpu_done = true;
+        }
+    }
+
+    /// A transaction that ended as it should.
+    pub fn done(
+        &mut self,
+        (job, input): (&Job, &Input),
+        times: Times,
+        (outcome, reply): (Outcome, &Reply),
+        window: &Window,
+    ) {
+        self.executed += 1;
+        let interval = (times.end_ns / INTERVAL_NS) as usize;
+        let rolled_back = outcome == Outcome::RolledBack;
+        if rolled_back {
+            self.tally.rolled_back();
+        }
+        if let Some(count) = self.transactions.get_mut(interval) {
+            *count += 1;
+            self.new_orders[interval] += u32::from(job.kind == Kind::NewOrder);
+        }
+        if let Request::Delivery { carrier } = input.request {
+            self.delivered((job, input.warehouse, carrier), times.end_ns, reply, window);
+        }
+        if !window.holds(job.due_ns, times.end_ns) {
+            return;
+        }
+        let kind = &mut self.kinds[job.kind as usize];
+        kind.count += 1;
+        kind.rollbacks += u64::from(rolled_back);
+        kind.response_ns.record(times.end_ns - job.due_ns);
+        kind.service_ns.record(times.end_ns - times.begin_ns);
+    }
+
+    fn delivered(
+        &mut self,
+        (job, warehouse, carrier): (&Job, u32, u32),
+        done_ns: u64,
+        reply: &Reply,
+        window: &Window,
+    ) {
+        self.deliveries += 1;
+        if let Some(log) = &mut self.log {
+            let (queued_ns, delivered) = (job.due_ns, reply.delivered);
+            log.push(DeliveryRecord { queued_ns, done_ns, warehouse, carrier, delivered });
+        }
+        if window.holds(job.due_ns, done_ns) {
+            let districts = self.districts_per_warehouse as usize;
+            let skipped = reply.delivered[..districts].iter().filter(|&&order| order == 0).count();
+            self.districts += districts as u64;
+            self.skipped += skipped as u64;
+            self.late_deliveries += u64::from(done_ns - job.due_ns > DELIVERY_BOUND_NS);
+        }
+    }
+
+    /// A transaction that was given up.
+    pub fn gave_up(&mut self, input: &Input) {
+        self.failures += 1;
+        self.tally.gave_up(input);
+    }
+
+    /// Adds another worker's records.
+    pub fn merge(&mut self, other: &Self) {
+        self.tally.merge(&other.tally);
+        for (kind, more) in self.kinds.iter_mut().zip(&other.kinds) {
+            kind.count += more.count;
+            kind.rollbacks += more.rollbacks;
+            kind.response_ns.merge(&more.response_ns);
+            kind.service_ns.merge(&more.service_ns);
+        }
+        self.attempts += other.attempts;
+        self.retries += other.retries;
+        self.failures += other.failures;
+        self.executed += other.executed;
+        self.deliveries += other.deliveries;
+        self.districts += other.districts;
+        self.skipped += other.skipped;
+        self.late_deliveries += other.late_deliveries;
+        self.cpu.user_s += other.cpu.user_s;
+        self.cpu.system_s += other.cpu.system_s;
+        self.cpu_transactions += other.cpu_transactions;
+        let add = |a: &mut [u32], b: &[u32]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        add(&mut self.transactions, &other.transactions);
+        add(&mut self.new_orders, &other.new_orders);
+        if let (Some(log), Some(more)) = (&mut self.log, &other.log) {
+            log.extend_from_slice(more);
+        }
+    }
+}

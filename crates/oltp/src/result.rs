@@ -1,0 +1,182 @@
+//! What a run found: the shape of `oltp.json` in a run directory.
+
+use std::path::PathBuf;
+
+use events::Warning;
+use serde::{Deserialize, Serialize};
+use stats::Histogram;
+
+use crate::audit::Audit;
+use crate::options::Options;
+use crate::{Kind, Scale};
+
+/// Everything one run found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OltpResult {
+    /// Version of this shape.
+    pub schema: u32,
+    /// `order-entry`.
+    pub workload: String,
+    /// What the workload is and is not; to be shown with every figure.
+    pub disclaimer: String,
+    /// `engineering`: never a published benchmark result.
+    pub result_class: String,
+    /// The DBMS and its version.
+    pub dbms: String,
+    /// The database's size.
+    pub scale: Scale,
+    /// The options of the run.
+    pub options: Options,
+    /// The database file.
+    pub database: PathBuf,
+    /// Page cache of the writer connection, bytes.
+    pub writer_buffer_bytes: u64,
+    /// Page cache of each reader connection, bytes.
+    pub reader_buffer_bytes: u64,
+    /// Whether the user stopped it early; the figures are those of `measured_s`.
+    pub interrupted: bool,
+    /// Length of the warm-up, seconds.
+    pub warmup_s: f64,
+    /// Length of the measurement, seconds.
+    pub measured_s: f64,
+    /// New-Order transactions per minute, rolled-back ones included (clause 5.4.2).
+    pub new_orders_per_min: f64,
+    /// Transactions of all kinds per second.
+    pub transactions_per_s: f64,
+    /// Per kind, in the order of [`Kind::ALL`].
+    pub transactions: Vec<KindResult>,
+    /// Deferred deliveries.
+    pub delivery: DeliveryResult,
+    /// Attempts of all transactions of the whole run, retried ones counted again.
+    pub attempts: u64,
+    /// Attempts that failed and were made again.
+    pub retries: u64,
+    /// Transactions given up after the last retry.
+    pub failures: u64,
+    /// Arrivals dropped because the queue was full (open loop only).
+    pub dropped: u64,
+    /// Throughput over time, warm-up included.
+    pub series: Series,
+    /// CPU of the worker threads.
+    pub cpu: Cpu,
+    /// The client's share of that CPU.
+    pub client_overhead: ClientOverhead,
+    /// File sizes.
+    pub sizes: Sizes,
+    /// The input audit.
+    pub audit: Audit,
+    /// What makes the result suspect.
+    pub warnings: Vec<Warning>,
+}
+
+impl OltpResult {
+    /// The result of one kind.
+    pub fn of(&self, kind: Kind) -> &KindResult {
+        &self.transactions[kind as usize]
+    }
+
+    /// Whether every response-time bound and the input audit hold.
+    pub fn passed(&self) -> bool {
+        self.audit.passed && self.transactions.iter().all(|kind| kind.p90_holds)
+    }
+}
+
+/// What one kind of transaction did within the measurement: only those that started (as intended)
+/// and ended inside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindResult {
+    /// Which kind.
+    pub kind: Kind,
+    /// Transactions, rolled-back ones included.
+    pub count: u64,
+    /// Of these, rolled back by their unused item.
+    pub rollbacks: u64,
+    /// Completion less the intended start, nanoseconds: queueing included.
+    pub response_ns: Histogram,
+    /// Completion less the start of execution, nanoseconds.
+    pub service_ns: Histogram,
+    /// Quantiles of the response time, milliseconds.
+    pub response_ms_p50: f64,
+    /// The 90th percentile.
+    pub response_ms_p90: f64,
+    /// The 99th percentile.
+    pub response_ms_p99: f64,
+    /// Bound on the 90th percentile, milliseconds (clause 5.2.5.3; Delivery's is 80 s).
+    pub p90_limit_ms: f64,
+    /// Whether it holds; true where nothing was counted.
+    pub p90_holds: bool,
+}
+
+/// Deferred deliveries within the measurement (clause 2.7).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryResult {
+    /// Requests that were queued, whole run.
+    pub queued: u64,
+    /// Requests executed, whole run.
+    pub executed: u64,
+    /// Districts visited within the measurement.
+    pub districts: u64,
+    /// Of these, districts that had no order to deliver.
+    pub skipped: u64,
+    /// Share of deliveries within 80 s of their queueing; 1 where there were none.
+    pub within_80_s: f64,
+    /// Requests whose terminal had to wait because the queue was full.
+    pub backpressured: u64,
+    /// Time to queue a request: what the terminal waits for, nanoseconds.
+    pub submit_ns: Histogram,
+    /// Whether at least 90 % of deliveries took at most 80 s and of submissions at most 5 s, and at
+    /// most 1 % of districts were skipped (clause 9.2.1.7 asks that skips be few).
+    pub holds: bool,
+}
+
+/// Throughput over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of an interval, seconds.
+    pub interval_s: f64,
+    /// Start of the measurement, seconds from the start of the series.
+    pub measure_from_s: f64,
+    /// Transactions completed in each interval.
+    pub transactions: Vec<u32>,
+    /// New-Orders among them.
+    pub new_orders: Vec<u32>,
+}
+
+/// CPU time of the worker threads within the measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cpu {
+    /// User time per transaction, nanoseconds.
+    pub user_ns_per_transaction: f64,
+    /// System time per transaction, nanoseconds.
+    pub system_ns_per_transaction: f64,
+    /// User time, seconds.
+    pub user_s: f64,
+    /// System time, seconds.
+    pub system_s: f64,
+    /// Transactions that the workers executed in that time.
+    pub transactions: u64,
+}
+
+/// How much of the workers' CPU is our code rather than the DBMS's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientOverhead {
+    /// Share of the workers' CPU time, 0 to 1.
+    pub share: f64,
+    /// Standard error of the share (binomial, of the samples).
+    pub standard_error: f64,
+    /// Samples taken of busy workers.
+    pub samples: u64,
+    /// How it was found.
+    pub method: String,
+}
+
+/// Sizes of files, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Database file before the run.
+    pub database_before: u64,
+    /// Database file after it.
+    pub database_after: u64,
+    /// Largest log (WAL) or rollback journal seen, sampled ten times a second.
+    pub log_max: u64,
+}

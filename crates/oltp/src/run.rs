@@ -1,0 +1,419 @@
+//! One run: open, warm up, measure, and put the result together.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use events::{Ending, Event, Sink, Step, Warning};
+use stats::Histogram;
+
+use crate::driver::{Lanes, Null};
+use crate::executor::{Gathered, Plan, Watch, execute};
+use crate::options::{JournalMode, Load, Options, Synchronous};
+use crate::recorder::INTERVAL_NS;
+use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
+use crate::sqlite::{self, Sqlite};
+use crate::workload::input::Inputs;
+use crate::workload::nurand::Constants;
+use crate::{DISCLAIMER, Error, Kind, Scale};
+
+pub(crate) const STAGE: &str = "oltp";
+
+/// A measurement shorter than this carries a warning.
+const SHORT_S: f64 = 30.0;
+
+const OVERHEAD_METHOD: &str = "each worker was looked at about 500 times a second; time found \
+    outside sqlite3_step (binding, reading columns, generating inputs, queueing and recording \
+    included) over the CPU time of the workers; an upper bound, as preemption counts against us";
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Sessions are open and the first requests go out.
+    WarmUp,
+    /// The measurement begins.
+    Measurement,
+    /// The measurement has ended; requests in work still finish.
+    End,
+}
+
+/// Runs the terminals of `options` on a loaded database.
+///
+/// A stop by the user ends the run early and keeps what was done, marked as interrupted. A failed
+/// input audit or response-time bound is not an error: see [`OltpResult::passed`].
+///
+/// # Errors
+/// Options without meaning; a database that is missing, not ours, half-loaded, or of another size;
+/// a full disk; whatever else SQLite refuses.
+pub fn run(options: &Options, sink: &dyn Sink) -> Result<OltpResult, Error> {
+    run_observed(options, sink, &mut |_| {})
+}
+
+/// As [`run`], and calls `phase` from the calling thread as each phase begins: to start and stop a
+/// capture with the measurement.
+pub fn run_observed(
+    options: &Options,
+    sink: &dyn Sink,
+    phase: &mut dyn FnMut(Phase),
+) -> Result<OltpResult, Error> {
+    options.validate()?;
+    let expected_s = options.warmup.as_secs_f64() + options.measure.as_secs_f64();
+    let step = Step { name: "order-entry".to_owned(), expected_s, writes_bytes: 0 };
+    sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: vec![step] });
+    let start = Instant::now();
+    let result = run_inner(options, sink, phase);
+    let ending = match &result {
+        Ok(result) if result.interrupted => Ending::Interrupted,
+        Ok(_) => Ending::Complete,
+        Err(_) => Ending::Failed,
+    };
+    if let Ok(result) = &result {
+        result.warnings.iter().for_each(|warning| sink.emit(Event::Warning(warning.clone())));
+    }
+    let elapsed_s = start.elapsed().as_secs_f64();
+    sink.emit(Event::Done { stage: STAGE.to_owned(), elapsed_s, ending });
+    result
+}
+
+fn run_inner(
+    options: &Options,
+    sink: &dyn Sink,
+    phase: &mut dyn FnMut(Phase),
+) -> Result<OltpResult, Error> {
+    let settings = &options.sqlite;
+    let database = settings.database();
+    let meta = sqlite::read_meta(&database, settings.vfs.as_deref())?;
+    check_scale(options, &database, meta.scale)?;
+    sqlite::count_run(&database, settings)?;
+    let constants = Constants::for_run(options.seed, meta.c_last_load);
+    let inputs = Inputs::new(meta.scale, options.mix, options.seed, constants);
+    let plan = Plan {
+        inputs,
+        users: options.users,
+        load: options.load,
+        warmup_ns: options.warmup.0,
+        measure_ns: options.measure.0,
+        log_deliveries: options.delivery_log.is_some(),
+    };
+    let mut sizes = Sizes { database_before: size_of(&database), ..Sizes::default() };
+    let log = log_file(&database, settings.journal_mode);
+    let mut tick = || sizes.log_max = sizes.log_max.max(size_of(&log));
+    let driver = Sqlite::new(settings, meta.scale);
+    let gathered = execute(&driver, &plan, Watch { sink, phase, tick: &mut tick })?;
+    sizes.database_after = size_of(&database);
+    if let Some(path) = &options.delivery_log {
+        write_delivery_log(path, &gathered)?;
+    }
+    Ok(assemble(options, &inputs, gathered, sizes))
+}
+
+/// CPU time per transaction of the workload framework alone, nanoseconds: the same terminals,
+/// queues, inputs and records as a run, on a driver that answers at once.
+pub fn framework_cost_ns(scale: Scale, options: &Options, sink: &dyn Sink) -> Result<f64, Error> {
+    options.validate()?;
+    scale.validate()?;
+    let constants = Constants::for_run(options.seed, 0);
+    let plan = Plan {
+        inputs: Inputs::new(scale, options.mix, options.seed, constants),
+        users: options.users,
+        load: options.load,
+        warmup_ns: options.warmup.0,
+        measure_ns: options.measure.0,
+        log_deliveries: false,
+    };
+    let readers = options.sqlite.readers as usize;
+    let driver = Null(Lanes { writers: 1, readers, overlap: true });
+    let watch = Watch { sink, phase: &mut |_| {}, tick: &mut || {} };
+    let gathered = execute(&driver, &plan, watch)?;
+    let recorder = &gathered.recorder;
+    Ok(recorder.cpu.total_s() * 1e9 / recorder.cpu_transactions.max(1) as f64)
+}
+
+fn check_scale(options: &Options, database: &Path, found: Scale) -> Result<(), Error> {
+    match options.scale {
+        Some(wanted) if wanted != found => Err(Error::OtherScale {
+            path: database.to_owned(),
+            what: "scale",
+            found: describe(&found),
+            wanted: describe(&wanted),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn describe(scale: &Scale) -> String {
+    if scale.is_miniature() {
+        format!("{scale:?}")
+    } else {
+        format!("{} warehouses", scale.warehouses)
+    }
+}
+
+fn size_of(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len())
+}
+
+fn log_file(database: &Path, mode: JournalMode) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(if mode == JournalMode::Wal { "-wal" } else { "-journal" });
+    PathBuf::from(name)
+}
+
+/// The result log of clause 2.7.2: one line per executed request.
+fn write_delivery_log(path: &Path, gathered: &Gathered) -> Result<(), Error> {
+    let mut text = String::from("queued_ms,completed_ms,warehouse,carrier");
+    (1..=10).for_each(|district| _ = write!(text, ",order_{district}"));
+    text.push('\n');
+    for record in gathered.recorder.log.iter().flatten() {
+        let date = |ns: u64| gathered.started_ms + (ns / 1_000_000) as i64;
+        let (queued, done) = (date(record.queued_ns), date(record.done_ns));
+        _ = write!(text, "{queued},{done},{},{}", record.warehouse, record.carrier);
+        record.delivered.iter().for_each(|order| _ = write!(text, ",{order}"));
+        text.push('\n');
+    }
+    std::fs::write(path, text).map_err(|source| Error::Io {
+        path: path.to_owned(),
+        doing: "writing the delivery log",
+        source,
+    })
+}
+
+fn assemble(options: &Options, inputs: &Inputs, gathered: Gathered, sizes: Sizes) -> OltpResult {
+    let settings = &options.sqlite;
+    let (writer_buffer, reader_buffer) = settings.buffer_split();
+    let measured_s = gathered.measured_ns as f64 / 1e9;
+    let recorder = &gathered.recorder;
+    let transactions: Vec<KindResult> = Kind::ALL.iter().map(|&k| of_kind(&gathered, k)).collect();
+    let count: u64 = transactions.iter().map(|kind| kind.count).sum();
+    let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
+    let mut result = OltpResult {
+        schema: 1,
+        workload: "order-entry".to_owned(),
+        disclaimer: DISCLAIMER.to_owned(),
+        result_class: "engineering".to_owned(),
+        dbms: sqlite::version(),
+        scale: *inputs.scale(),
+        options: options.clone(),
+        database: settings.database(),
+        writer_buffer_bytes: writer_buffer.0,
+        reader_buffer_bytes: reader_buffer.0,
+        interrupted: gathered.interrupted,
+        warmup_s: options.warmup.as_secs_f64(),
+        measured_s,
+        new_orders_per_min: per_s(transactions[Kind::NewOrder as usize].count) * 60.0,
+        transactions_per_s: per_s(count),
+        transactions,
+        delivery: delivery(&gathered),
+        attempts: recorder.attempts,
+        retries: recorder.retries,
+        failures: recorder.failures,
+        dropped: gathered.queues.dropped,
+        series: series(options, &gathered),
+        cpu: cpu(&gathered),
+        client_overhead: overhead(&gathered),
+        sizes,
+        audit: recorder.tally.audit(inputs),
+        warnings: Vec::new(),
+    };
+    result.warnings = warnings(&result);
+    result
+}
+
+fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
+    let counts = &gathered.recorder.kinds[kind as usize];
+    let ms = |q: f64| counts.response_ns.quantile(q) as f64 / 1e6;
+    let p90_limit_ms = kind.response_p90_limit_s() * 1e3;
+    KindResult {
+        kind,
+        count: counts.count,
+        rollbacks: counts.rollbacks,
+        response_ms_p50: ms(0.5),
+        response_ms_p90: ms(0.9),
+        response_ms_p99: ms(0.99),
+        p90_limit_ms,
+        p90_holds: counts.count == 0 || ms(0.9) <= p90_limit_ms,
+        response_ns: counts.response_ns.clone(),
+        service_ns: counts.service_ns.clone(),
+    }
+}
+
+fn delivery(gathered: &Gathered) -> DeliveryResult {
+    let recorder = &gathered.recorder;
+    let counted = recorder.kinds[Kind::Delivery as usize].count;
+    let late = recorder.late_deliveries as f64 / counted.max(1) as f64;
+    let submit_ns: Histogram = gathered.queues.submit_ns.clone();
+    let submit_p90_s = submit_ns.quantile(0.9) as f64 / 1e9;
+    let skipped_share = recorder.skipped as f64 / recorder.districts.max(1) as f64;
+    DeliveryResult {
+        queued: gathered.queues.deliveries_queued,
+        executed: recorder.deliveries,
+        districts: recorder.districts,
+        skipped: recorder.skipped,
+        within_80_s: 1.0 - late,
+        backpressured: gathered.queues.backpressured,
+        holds: late <= 0.1 && submit_p90_s <= 5.0 && skipped_share <= 0.01,
+        submit_ns,
+    }
+}
+
+fn series(options: &Options, gathered: &Gathered) -> Series {
+    let ran_ns = options.warmup.0 + gathered.measured_ns;
+    let ran = (ran_ns / INTERVAL_NS) as usize;
+    let part = |counts: &[u32]| counts[..ran.min(counts.len())].to_vec();
+    Series {
+        interval_s: INTERVAL_NS as f64 / 1e9,
+        measure_from_s: options.warmup.as_secs_f64(),
+        transactions: part(&gathered.recorder.transactions),
+        new_orders: part(&gathered.recorder.new_orders),
+    }
+}
+
+fn cpu(gathered: &Gathered) -> Cpu {
+    let recorder = &gathered.recorder;
+    let per = |seconds: f64| seconds * 1e9 / recorder.cpu_transactions.max(1) as f64;
+    Cpu {
+        user_ns_per_transaction: per(recorder.cpu.user_s),
+        system_ns_per_transaction: per(recorder.cpu.system_s),
+        user_s: recorder.cpu.user_s,
+        system_s: recorder.cpu.system_s,
+        transactions: recorder.cpu_transactions,
+    }
+}
+
+fn overhead(gathered: &Gathered) -> ClientOverhead {
+    let samples = gathered.samples;
+    let cpu_s = gathered.recorder.cpu.total_s();
+    if samples.rounds == 0 || cpu_s <= 0.0 {
+        return ClientOverhead { method: OVERHEAD_METHOD.to_owned(), ..ClientOverhead::default() };
+    }
+    let elapsed_s = gathered.measured_ns as f64 / 1e9;
+    let of = |finds: f64| finds / samples.rounds as f64 * elapsed_s / cpu_s;
+    ClientOverhead {
+        share: of(samples.client as f64).min(1.0),
+        standard_error: of((samples.client as f64).sqrt()),
+        samples: samples.client + samples.dbms,
+        method: OVERHEAD_METHOD.to_owned(),
+    }
+}
+
+/// Everything that makes the figures suspect.
+fn warnings(result: &OltpResult) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |holds: bool, code: &str, message: String, hint: &str| {
+        if holds {
+            warnings.push(Warning::new(STAGE, code, message).with_hint(hint));
+        }
+    };
+    let (scale, options) = (&result.scale, &result.options);
+    warn(
+        scale.is_miniature(),
+        "miniature_scale",
+        format!("the database is a miniature ({scale:?}), not the workload's shape"),
+        "load whole warehouses for figures that mean something",
+    );
+    warn(
+        result.interrupted,
+        "interrupted",
+        format!("the run was stopped after {:.1} s of measurement", result.measured_s),
+        "let it run to its end",
+    );
+    warn(
+        result.measured_s < SHORT_S,
+        "too_short",
+        format!("{:.1} s of measurement is too short for a steady figure", result.measured_s),
+        "measure for 30 s at least",
+    );
+    warn(
+        options.users < scale.warehouses,
+        "warehouses_without_users",
+        format!(
+            "{} users use {} of {} warehouses as home, so the data in use are fewer than loaded",
+            options.users, options.users, scale.warehouses
+        ),
+        "run at least one user per warehouse",
+    );
+    warn(
+        cfg!(debug_assertions),
+        "debug_build",
+        "this is a debug build".to_owned(),
+        "build with --release",
+    );
+    let durable = options.sqlite.synchronous.durable();
+    warn(
+        !durable,
+        "not_durable",
+        format!(
+            "synchronous = {}: acknowledged transactions may be lost in a power cut",
+            options.sqlite.synchronous.pragma()
+        ),
+        if options.sqlite.synchronous == Synchronous::Off {
+            "use synchronous = full; off may destroy the database"
+        } else {
+            "use synchronous = full"
+        },
+    );
+    service_warnings(result, &mut warn);
+    warnings
+}
+
+/// Those that come from what the run did.
+fn service_warnings(result: &OltpResult, warn: &mut dyn FnMut(bool, &str, String, &str)) {
+    let failed: Vec<&str> = result
+        .audit
+        .checks
+        .iter()
+        .filter(|check| !check.passed)
+        .map(|check| check.name.as_str())
+        .collect();
+    warn(
+        !result.audit.passed,
+        "audit_failed",
+        format!("the input audit failed: {}", failed.join(", ")),
+        "the inputs were not the workload's: do not use the figures, and report the seed",
+    );
+    let late: Vec<&str> = result
+        .transactions
+        .iter()
+        .filter(|kind| !kind.p90_holds)
+        .map(|kind| kind.kind.name())
+        .collect();
+    warn(
+        !late.is_empty(),
+        "response_time_bound",
+        format!("p90 of the response time is over its bound for {}", late.join(", ")),
+        "run fewer users or a lower rate",
+    );
+    warn(
+        !result.delivery.holds,
+        "deliveries",
+        format!(
+            "{} of {} districts had no order to deliver; {:.1} % of deliveries took at most 80 s",
+            result.delivery.skipped,
+            result.delivery.districts,
+            result.delivery.within_80_s * 100.0
+        ),
+        "a mix with more deliveries than a tenth of its new orders runs out of orders; load again",
+    );
+    warn(
+        result.failures > 0,
+        "failed_transactions",
+        format!("{} transactions were given up after retries", result.failures),
+        "close other users of the database",
+    );
+    warn(
+        result.dropped > 0,
+        "arrivals_dropped",
+        format!("{} arrivals found the queue full", result.dropped),
+        "lower the rate",
+    );
+    let offered = match result.options.load {
+        Load::Open { rate } => rate.0,
+        Load::Closed { .. } => 0.0,
+    };
+    warn(
+        result.transactions_per_s < 0.9 * offered && result.measured_s > 1.0,
+        "overload",
+        format!("{:.0} of {offered:.0} transactions/s were done", result.transactions_per_s),
+        "lower the rate: response times grow for as long as this runs",
+    );
+}

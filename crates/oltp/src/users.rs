@@ -1,0 +1,465 @@
+//! Terminals and their queues: who asks when, and which worker answers.
+//!
+//! A terminal is a few words of state, not a thread: its next request waits in a timer heap until
+//! it is due (keying and think times), then in the first-in-first-out queue of its lane until a
+//! worker takes it. Nobody polls: a worker without work sleeps on its lane's condition variable, at
+//! most until the next request is due.
+//!
+//! Where readers and the writer must not overlap (rollback journals) the two queues are served in
+//! the order of arrival, readers sharing and the writer alone: a fair gate, so that SQLite's own
+//! locks are never met busy.
+//!
+//! Delivery is deferred (TPC-C 5.11 clause 2.7.2): the terminal goes on as soon as its request is
+//! queued. The queue is bounded; past the bound the terminal waits for its delivery.
+//!
+//! Invariants: a terminal has one request at a time besides deferred deliveries; requests of one
+//! lane start in the order in which they became due; the sequence of a terminal's requests does not
+//! depend on timing.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use stats::Histogram;
+use stats::rng::{Rng, at};
+
+use crate::driver::{Lanes, Meter, Place};
+use crate::options::Load;
+use crate::workload::Kind;
+use crate::workload::input::Inputs;
+
+/// Requests that may wait in an open loop before arrivals are dropped.
+const OPEN_QUEUE_MAX: usize = 1_000_000;
+
+/// Longest sleep of a worker, so that it notices the end of the run.
+const NAP: Duration = Duration::from_millis(50);
+
+/// One request on its way to a worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    /// Who asked.
+    pub terminal: u32,
+    /// Its how-manieth request.
+    pub sequence: u64,
+    /// For what.
+    pub kind: Kind,
+    /// Intended start, ns since the start of the run.
+    pub due_ns: u64,
+    /// Whether the terminal waits for the answer.
+    terminal_waits: bool,
+    /// Order of arrival over both lanes.
+    ticket: u64,
+}
+
+/// Which queue a worker serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    Write,
+    Read,
+}
+
+/// What the queues have seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueCounts {
+    pub deliveries_queued: u64,
+    pub backpressured: u64,
+    pub dropped: u64,
+    pub submit_ns: Histogram,
+}
+
+/// The terminals and both queues.
+pub(crate) struct Users {
+    inputs: Inputs,
+    load: Load,
+    lanes: Lanes,
+    arrivals_seed: u64,
+    start: Instant,
+    deferred_max: usize,
+    state: Mutex<State>,
+    write_wanted: Condvar,
+    read_wanted: Condvar,
+}
+
+struct State {
+    /// Next request number and kind of each terminal.
+    terminals: Vec<(u64, Kind)>,
+    /// When terminals ask next; in an open loop the one entry is the next arrival.
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    write: VecDeque<Job>,
+    read: VecDeque<Job>,
+    tickets: u64,
+    deferred: usize,
+    readers_active: usize,
+    writers_active: usize,
+    write_sleepers: usize,
+    read_sleepers: usize,
+    arrivals: u64,
+    stopped: bool,
+    measure_from_ns: u64,
+    counts: QueueCounts,
+}
+
+impl Users {
+    /// `users` terminals whose clock starts at `start`; submissions of deliveries due from
+    /// `measure_from_ns` on are timed.
+    pub fn new(
+        inputs: Inputs,
+        users: u32,
+        load: Load,
+        lanes: Lanes,
+        (start, measure_from_ns): (Instant, u64),
+    ) -> Self {
+        let arrivals_seed = at(0x6172_7269_7661_6c73, inputs.kind(0, 0).1.next_u64());
+        let terminals = (0..users).map(|terminal| (0, inputs.kind(terminal, 0).0)).collect();
+        let state = State {
+            terminals,
+            timers: BinaryHeap::with_capacity(users as usize),
+            write: VecDeque::with_capacity(users as usize),
+            read: VecDeque::with_capacity(users as usize),
+            tickets: 0,
+            deferred: 0,
+            readers_active: 0,
+            writers_active: 0,
+            write_sleepers: 0,
+            read_sleepers: 0,
+            arrivals: 0,
+            stopped: false,
+            measure_from_ns,
+            counts: QueueCounts::default(),
+        };
+        let users_ = Self {
+            deferred_max: (4 * users as usize).max(64),
+            inputs,
+            load,
+            lanes,
+            arrivals_seed,
+            start,
+            state: Mutex::new(state),
+            write_wanted: Condvar::new(),
+            read_wanted: Condvar::new(),
+        };
+        users_.first_requests(users);
+        users_
+    }
+
+    /// Without think time everybody asks at once; with it the first requests are spread evenly over
+    /// a mean cycle, or all terminals would move in step for minutes.
+    fn first_requests(&self, users: u32) {
+        let mut state = self.lock();
+        match self.load {
+            Load::Closed { think } => {
+                for terminal in 0..users {
+                    let kind = state.terminals[terminal as usize].1;
+                    let cycle_s = think * (kind.keying_s() + kind.think_mean_s());
+                    let unit = self.inputs.kind(terminal, u64::MAX / 4).1.unit();
+                    let due = (unit * cycle_s * 1e9) as u64;
+                    state.timers.push(Reverse((due, terminal)));
+                }
+            }
+            Load::Open { rate } => {
+                let gap = self.gap_ns(0, rate.0);
+                state.timers.push(Reverse((gap, 0)));
+            }
+        }
+    }
+
+    fn gap_ns(&self, arrival: u64, rate: f64) -> u64 {
+        (Rng::new(at(self.arrivals_seed, arrival)).exponential(1e9 / rate)) as u64
+    }
+
+    /// Nanoseconds since the start of the run.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A worker that panicked is reported by its own join; the queues stay usable to stop the
+        // others.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next request for a worker of a lane; `None` once the run is over. The meter says idle
+    /// while the worker sleeps.
+    pub fn next(&self, lane: Lane, meter: &Meter) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            let now = self.now_ns();
+            self.admit(&mut state, now);
+            if let Some(job) = self.take(&mut state, lane) {
+                return Some(job);
+            }
+            let until_due = state.timers.peek().map_or(NAP, |Reverse((due, _))| {
+                Duration::from_nanos(due.saturating_sub(now)).min(NAP)
+            });
+            let wanted = match lane {
+                Lane::Write => &self.write_wanted,
+                Lane::Read => &self.read_wanted,
+            };
+            *sleepers(&mut state, lane) += 1;
+            meter.enter(Place::Idle);
+            state = wanted.wait_timeout(state, until_due).unwrap_or_else(PoisonError::into_inner).0;
+            meter.enter(Place::Client);
+            *sleepers(&mut state, lane) -= 1;
+        }
+    }
+
+    /// Takes the head of a lane's queue, where the gate lets it start now.
+    fn take(&self, state: &mut State, lane: Lane) -> Option<Job> {
+        let ticket = |queue: &VecDeque<Job>| queue.front().map_or(u64::MAX, |job| job.ticket);
+        let (write, read) = (ticket(&state.write), ticket(&state.read));
+        let open = self.lanes.overlap
+            || match lane {
+                Lane::Write => write < read && state.readers_active + state.writers_active == 0,
+                Lane::Read => read < write && state.writers_active == 0,
+            };
+        if !open {
+            return None;
+        }
+        let (queue, active) = match lane {
+            Lane::Write => (&mut state.write, &mut state.writers_active),
+            Lane::Read => (&mut state.read, &mut state.readers_active),
+        };
+        let job = queue.pop_front()?;
+        *active += 1;
+        Some(job)
+    }
+
+    /// Moves everything that is due into the queues.
+    fn admit(&self, state: &mut State, now: u64) {
+        while let Some(&Reverse((due, terminal))) = state.timers.peek() {
+            if due > now {
+                break;
+            }
+            state.timers.pop();
+            match self.load {
+                Load::Closed { .. } => self.ask(state, terminal, due, now),
+                Load::Open { rate } => self.arrive(state, due, now, rate.0),
+            }
+        }
+        self.wake(state);
+    }
+
+    /// A terminal's request is due.
+    fn ask(&self, state: &mut State, terminal: u32, due_ns: u64, now: u64) {
+        let (sequence, kind) = state.terminals[terminal as usize];
+        let waits = self.submit(state, (terminal, sequence, kind), due_ns, now);
+        if !waits {
+            self.think(state, terminal, now);
+        }
+    }
+
+    /// A request arrives from outside: it goes to a terminal in turn, which does not wait for it.
+    fn arrive(&self, state: &mut State, due_ns: u64, now: u64, rate: f64) {
+        state.arrivals += 1;
+        state.timers.push(Reverse((due_ns + self.gap_ns(state.arrivals, rate), 0)));
+        if state.write.len() + state.read.len() >= OPEN_QUEUE_MAX {
+            state.counts.dropped += 1;
+            return;
+        }
+        let terminal = (state.arrivals % state.terminals.len() as u64) as u32;
+        let (sequence, kind) = state.terminals[terminal as usize];
+        self.submit(state, (terminal, sequence, kind), due_ns, now);
+        let next = sequence + 1;
+        state.terminals[terminal as usize] = (next, self.inputs.kind(terminal, next).0);
+    }
+
+    /// Queues a request; tells whether its terminal waits for the answer.
+    fn submit(
+        &self,
+        state: &mut State,
+        (terminal, sequence, kind): (u32, u64, Kind),
+        due_ns: u64,
+        now: u64,
+    ) -> bool {
+        let open_loop = matches!(self.load, Load::Open { .. });
+        let mut terminal_waits = !open_loop;
+        if kind == Kind::Delivery {
+            state.counts.deliveries_queued += 1;
+            state.deferred += 1;
+            let room = state.deferred <= self.deferred_max;
+            terminal_waits &= !room;
+            state.counts.backpressured += u64::from(terminal_waits);
+            if !terminal_waits && due_ns >= state.measure_from_ns {
+                state.counts.submit_ns.record(now - due_ns);
+            }
+        }
+        state.tickets += 1;
+        let ticket = state.tickets;
+        let job = Job { terminal, sequence, kind, due_ns, terminal_waits, ticket };
+        if kind.writes() || self.lanes.readers == 0 {
+            state.write.push_back(job);
+        } else {
+            state.read.push_back(job);
+        }
+        terminal_waits
+    }
+
+    /// A terminal got its answer at `now`: it thinks, keys, and asks again.
+    fn think(&self, state: &mut State, terminal: u32, now: u64) {
+        let Load::Closed { think } = self.load else { return };
+        let (sequence, kind) = state.terminals[terminal as usize];
+        let (next_kind, mut rng) = self.inputs.kind(terminal, sequence + 1);
+        state.terminals[terminal as usize] = (sequence + 1, next_kind);
+        let due = if think > 0.0 {
+            // Clause 5.2.5.4: exponential, cut at ten times the mean.
+            let mean = kind.think_mean_s();
+            let think_s = rng.exponential(mean).min(10.0 * mean);
+            now + ((think_s + next_kind.keying_s()) * think * 1e9) as u64
+        } else {
+            now
+        };
+        state.timers.push(Reverse((due, terminal)));
+    }
+
+    /// A worker is done with a request.
+    pub fn finish(&self, lane: Lane, job: &Job) {
+        let mut state = self.lock();
+        match lane {
+            Lane::Write => state.writers_active -= 1,
+            Lane::Read => state.readers_active -= 1,
+        }
+        if job.kind == Kind::Delivery {
+            state.deferred -= 1;
+        }
+        let now = self.now_ns();
+        if job.terminal_waits {
+            self.think(&mut state, job.terminal, now);
+        }
+        self.admit(&mut state, now);
+    }
+
+    /// Wakes sleeping workers whose lane has something to do.
+    fn wake(&self, state: &State) {
+        if state.write_sleepers > 0 && !state.write.is_empty() {
+            self.write_wanted.notify_one();
+        }
+        if state.read_sleepers > 0 && !state.read.is_empty() {
+            self.read_wanted.notify_all();
+        }
+    }
+
+    /// Ends the run: workers get nothing more.
+    pub fn stop(&self) {
+        self.lock().stopped = true;
+        self.write_wanted.notify_all();
+        self.read_wanted.notify_all();
+    }
+
+    /// Whether the run was ended.
+    pub fn stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
+    /// What the queues have seen so far.
+    pub fn counts(&self) -> QueueCounts {
+        self.lock().counts.clone()
+    }
+}
+
+fn sleepers(state: &mut State, lane: Lane) -> &mut usize {
+    match lane {
+        Lane::Write => &mut state.write_sleepers,
+        Lane::Read => &mut state.read_sleepers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use units::Rate;
+
+    use super::*;
+    use crate::workload::nurand::Constants;
+    use crate::{Mix, Scale};
+
+    fn users(mix: Mix, count: u32, load: Load, overlap: bool) -> Users {
+        let inputs = Inputs::new(Scale::new(2), mix, 1, Constants::for_run(1, 0));
+        let lanes = Lanes { writers: 1, readers: 1, overlap };
+        Users::new(inputs, count, load, lanes, (Instant::now(), 0))
+    }
+
+    fn queued(users: &Users) -> usize {
+        let state = users.lock();
+        state.write.len() + state.read.len()
+    }
+
+    #[test]
+    fn a_terminal_without_think_time_always_has_one_request() {
+        let users = users(Mix::new([1.0, 1.0, 1.0, 0.0, 1.0]).unwrap(), 7, Load::default(), true);
+        users.admit(&mut users.lock(), u64::MAX / 2);
+        for round in 0..1000 {
+            let lane = if users.lock().write.is_empty() { Lane::Read } else { Lane::Write };
+            let job = users.next(lane, &Meter::default()).unwrap();
+            assert_eq!(queued(&users), 6, "round {round}");
+            users.finish(lane, &job);
+            assert_eq!(queued(&users), 7, "round {round}");
+        }
+    }
+
+    #[test]
+    fn deferred_deliveries_free_their_terminal_until_the_queue_is_full() {
+        let users = users(Mix::new([0.0, 0.0, 0.0, 1.0, 0.0]).unwrap(), 2, Load::default(), true);
+        users.admit(&mut users.lock(), u64::MAX / 2);
+        // 64 deferred, then each of the two terminals waits with one more.
+        assert_eq!(queued(&users), 66);
+        let counts = users.counts();
+        assert_eq!((counts.deliveries_queued, counts.backpressured), (66, 2));
+        let job = users.next(Lane::Write, &Meter::default()).unwrap();
+        assert!(!job.terminal_waits);
+        users.finish(Lane::Write, &job);
+        assert_eq!(queued(&users), 65);
+    }
+
+    #[test]
+    fn without_overlap_the_gate_keeps_the_order_of_arrival() {
+        let users = users(Mix::new([1.0, 0.0, 1.0, 0.0, 0.0]).unwrap(), 40, Load::default(), false);
+        users.admit(&mut users.lock(), u64::MAX / 2);
+        let mut last = 0;
+        for _ in 0..500 {
+            let (write, read) = {
+                let mut state = users.lock();
+                let state = &mut *state;
+                (users.take(state, Lane::Write), users.take(state, Lane::Read))
+            };
+            assert!(write.is_some() != read.is_some(), "exactly one lane may start");
+            let (lane, job) = match (write, read) {
+                (Some(job), _) => (Lane::Write, job),
+                (_, Some(job)) => (Lane::Read, job),
+                _ => unreachable!(),
+            };
+            assert!(job.ticket > last);
+            last = job.ticket;
+            users.finish(lane, &job);
+        }
+    }
+
+    #[test]
+    fn think_times_have_the_specifications_means() {
+        let load = Load::Closed { think: 1.0 };
+        let users = users(Mix::new([1.0, 0.0, 0.0, 0.0, 0.0]).unwrap(), 1, load, true);
+        let mut state = users.lock();
+        let mut sum = 0.0;
+        for _ in 0..20_000 {
+            state.timers.clear();
+            users.think(&mut state, 0, 0);
+            let due = state.timers.peek().unwrap().0.0 as f64 / 1e9;
+            assert!((18.0..=18.0 + 120.0).contains(&due));
+            sum += due;
+        }
+        // 18 s of keying and a mean of 12 s, standard error 0.085.
+        assert!((sum / 20_000.0 - 30.0).abs() < 0.5, "{}", sum / 20_000.0);
+    }
+
+    #[test]
+    fn open_loop_arrivals_keep_their_rate_whatever_is_answered() {
+        let load = Load::Open { rate: Rate(1000.0) };
+        let users = users(Mix::NORMAL, 10, load, true);
+        users.admit(&mut users.lock(), 20_000_000_000);
+        // 20,000 expected, standard deviation 141.
+        assert!((19_300..20_700).contains(&queued(&users)), "{}", queued(&users));
+    }
+}

@@ -1,0 +1,263 @@
+//! The order-entry workload, independent of any DBMS: what the terminals ask for.
+//!
+//! Derived from TPC-C 5.11; not comparable to published TPC results. [`Kind`] names the five
+//! transactions, [`Mix`] how often each is asked for, [`input`] draws their parameters,
+//! [`population`] the rows that a database starts with, [`nurand`] the skewed numbers of both.
+//!
+//! Everything is a pure function of a seed and a position (terminal and sequence number, or table
+//! and key), so that any part can be made anywhere, in any order, by any number of threads.
+
+pub mod input;
+pub mod nurand;
+pub mod population;
+pub mod text;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// The five transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Kind {
+    /// Enters an order of 5 to 15 lines (clause 2.4); read-write.
+    NewOrder = 0,
+    /// Books a customer's payment (clause 2.5); read-write.
+    Payment = 1,
+    /// Shows a customer's last order (clause 2.6); read-only.
+    OrderStatus = 2,
+    /// Delivers the oldest new order of each district, deferred (clause 2.7); read-write.
+    Delivery = 3,
+    /// Counts recently sold items whose stock is low (clause 2.8); read-only.
+    StockLevel = 4,
+}
+
+impl Kind {
+    /// All of them, in the order of their codes.
+    pub const ALL: [Self; 5] =
+        [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
+
+    /// The name used in columns, JSON and on the screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NewOrder => "new_order",
+            Self::Payment => "payment",
+            Self::OrderStatus => "order_status",
+            Self::Delivery => "delivery",
+            Self::StockLevel => "stock_level",
+        }
+    }
+
+    /// Whether it changes the database.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::NewOrder | Self::Payment | Self::Delivery)
+    }
+
+    /// Keying time in seconds before the request (clause 5.2.5.2).
+    pub fn keying_s(self) -> f64 {
+        match self {
+            Self::NewOrder => 18.0,
+            Self::Payment => 3.0,
+            Self::OrderStatus | Self::Delivery | Self::StockLevel => 2.0,
+        }
+    }
+
+    /// Mean think time in seconds after the answer (clause 5.2.5.4).
+    pub fn think_mean_s(self) -> f64 {
+        match self {
+            Self::NewOrder | Self::Payment => 12.0,
+            Self::OrderStatus => 10.0,
+            Self::Delivery | Self::StockLevel => 5.0,
+        }
+    }
+
+    /// Bound on the 90th percentile of the response time, in seconds (clauses 5.2.5.3 and
+    /// 5.2.5.7); Delivery's is that of its deferred execution (clause 2.7.2.2).
+    pub fn response_p90_limit_s(self) -> f64 {
+        match self {
+            Self::NewOrder | Self::Payment | Self::OrderStatus => 5.0,
+            Self::StockLevel => 20.0,
+            Self::Delivery => 80.0,
+        }
+    }
+}
+
+/// How often each transaction is asked for: weights in the order of [`Kind::ALL`], of any sum.
+///
+/// Kinds are drawn independently with these weights rather than dealt from a deck (clause 5.2.4
+/// permits both): any five weights work without rounding to cards, and the kind of a terminal's
+/// n-th request depends on nothing but the seed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "MixText", into = "MixText")]
+pub struct Mix {
+    weights: [f64; 5],
+}
+
+/// A mix as people write it: a name, or five weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum MixText {
+    Name(String),
+    Weights([f64; 5]),
+}
+
+impl TryFrom<MixText> for Mix {
+    type Error = Error;
+    fn try_from(text: MixText) -> Result<Self, Error> {
+        match text {
+            MixText::Name(name) => name.parse(),
+            MixText::Weights(weights) => Self::new(weights),
+        }
+    }
+}
+
+impl From<Mix> for MixText {
+    fn from(mix: Mix) -> Self {
+        mix.name().map_or(Self::Weights(mix.weights), |name| Self::Name(name.to_owned()))
+    }
+}
+
+impl Mix {
+    /// Table 3 of Wang et al. 2011, "normal": 43.48 / 43.48 / 4.35 / 4.35 / 4.35 %, which is 10 and
+    /// 1 of 23.
+    pub const NORMAL: Self = Self { weights: [10.0, 10.0, 1.0, 1.0, 1.0] };
+    /// The same table, "read-intensive": Order-Status and Stock-Level take 43.48 % each.
+    pub const READ_INTENSIVE: Self = Self { weights: [1.0, 1.0, 10.0, 1.0, 10.0] };
+    /// The same table, "write-intensive": 96 % New-Order, 1 % each of the others.
+    pub const WRITE_INTENSIVE: Self = Self { weights: [96.0, 1.0, 1.0, 1.0, 1.0] };
+
+    const NAMED: [(&'static str, Self); 3] = [
+        ("normal", Self::NORMAL),
+        ("read-intensive", Self::READ_INTENSIVE),
+        ("write-intensive", Self::WRITE_INTENSIVE),
+    ];
+
+    /// A mix of five weights, in the order of [`Kind::ALL`].
+    ///
+    /// # Errors
+    /// A weight below zero or not finite, or all of them zero.
+    pub fn new(weights: [f64; 5]) -> Result<Self, Error> {
+        let sum: f64 = weights.iter().sum();
+        if weights.iter().all(|w| w.is_finite() && *w >= 0.0) && sum > 0.0 && sum.is_finite() {
+            return Ok(Self { weights });
+        }
+        Err(Error::Option {
+            option: "mix",
+            value: format!("{weights:?}"),
+            why: "needs five weights, none negative, not all zero",
+        })
+    }
+
+    /// Its name, where it is one of the paper's three.
+    pub fn name(&self) -> Option<&'static str> {
+        Self::NAMED.iter().find(|(_, mix)| mix == self).map(|(name, _)| *name)
+    }
+
+    /// Share of a kind, 0 to 1.
+    pub fn share(&self, kind: Kind) -> f64 {
+        self.weights[kind as usize] / self.weights.iter().sum::<f64>()
+    }
+
+    /// The kind that a number uniform in `[0, 1)` stands for.
+    #[inline]
+    pub fn pick(&self, unit: f64) -> Kind {
+        let mut left = unit * self.weights.iter().sum::<f64>();
+        let mut picked = Kind::NewOrder;
+        for kind in Kind::ALL {
+            let weight = self.weights[kind as usize];
+            if weight > 0.0 {
+                picked = kind;
+                if left < weight {
+                    break;
+                }
+            }
+            left -= weight;
+        }
+        picked
+    }
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self::NORMAL
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name() {
+            return f.pad(name);
+        }
+        let weights: Vec<String> = self.weights.iter().map(f64::to_string).collect();
+        f.pad(&weights.join(","))
+    }
+}
+
+impl FromStr for Mix {
+    type Err = Error;
+
+    /// `normal`, `read-intensive`, `write-intensive`, or five weights such as `45,43,4,4,4` in the
+    /// order New-Order, Payment, Order-Status, Delivery, Stock-Level.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some((_, mix)) = Self::NAMED.iter().find(|(name, _)| *name == text) {
+            return Ok(*mix);
+        }
+        let bad = |why| Error::Option { option: "mix", value: text.to_owned(), why };
+        let weights: Vec<f64> = text
+            .split(',')
+            .map(|weight| weight.trim().parse())
+            .collect::<Result<_, _>>()
+            .map_err(|_| {
+                bad("write normal, read-intensive, write-intensive or five weights: 45,43,4,4,4")
+            })?;
+        let weights = weights.try_into().map_err(|_| bad("needs exactly five weights"))?;
+        Self::new(weights)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_mixes_have_the_papers_shares() {
+        // Table 3 of Wang et al. 2011, percent.
+        for (mix, expected) in [
+            (Mix::NORMAL, [43.48, 43.48, 4.35, 4.35, 4.35]),
+            (Mix::READ_INTENSIVE, [4.35, 4.35, 43.48, 4.35, 43.48]),
+            (Mix::WRITE_INTENSIVE, [96.0, 1.0, 1.0, 1.0, 1.0]),
+        ] {
+            for kind in Kind::ALL {
+                let share = mix.share(kind) * 100.0;
+                assert!((share - expected[kind as usize]).abs() < 0.005, "{mix} {kind:?} {share}");
+            }
+        }
+    }
+
+    #[test]
+    fn picks_follow_the_weights_and_never_a_zero_one() {
+        let mix: Mix = "1,0,3,0,0".parse().unwrap();
+        assert_eq!(mix.pick(0.0), Kind::NewOrder);
+        assert_eq!(mix.pick(0.2499), Kind::NewOrder);
+        assert_eq!(mix.pick(0.25), Kind::OrderStatus);
+        assert_eq!(mix.pick(0.999_999_999_999_999_9), Kind::OrderStatus);
+    }
+
+    #[test]
+    fn mixes_read_back_as_written() {
+        for text in ["normal", "read-intensive", "write-intensive", "45,43,4,4,4"] {
+            let mix: Mix = text.parse().unwrap();
+            assert_eq!(mix.to_string(), text);
+            let json = serde_json::to_string(&mix).unwrap();
+            assert_eq!(serde_json::from_str::<Mix>(&json).unwrap(), mix);
+        }
+        for bad in ["", "fast", "1,2,3,4", "1,2,3,4,5,6", "0,0,0,0,0", "-1,2,3,4,5", "nan,1,1,1,1"]
+        {
+            assert!(bad.parse::<Mix>().is_err(), "{bad}");
+        }
+    }
+}
