@@ -1,0 +1,91 @@
+//! Block devices: their size, and who else uses them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::error::Error;
+
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+
+/// Bytes of a block device.
+pub(super) fn size_bytes(path: &Path) -> Result<u64, Error> {
+    super::open_with(path, libc::O_RDONLY)
+        .and_then(|file| super::ioctl_u64(&file, BLKGETSIZE64))
+        .map_err(|source| Error::target("open", path, source))
+}
+
+/// Refuses a device that is mounted, has partitions, is held by another device (RAID, LVM, crypt)
+/// or is swapped to.
+pub(super) fn refuse_used(path: &Path, sysfs: &Path, mountinfo: &Path) -> Result<(), Error> {
+    let found = fs::metadata(path).map_err(|source| Error::target("look at", path, source))?;
+    let number = (libc::major(found.rdev()), libc::minor(found.rdev()));
+    let mounts =
+        fs::read_to_string(mountinfo).map_err(|source| Error::target("read", mountinfo, source))?;
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let used = use_of(number, sysfs, &mounts).or_else(|| {
+        let name = path.display().to_string();
+        let swapped = swaps.lines().any(|line| line.split_whitespace().next() == Some(&name));
+        swapped.then(|| "it is swapped to".to_owned())
+    });
+    match used {
+        Some(how) => Err(Error::InUse { path: path.to_owned(), how }),
+        None => Ok(()),
+    }
+}
+
+/// How a device is in use, if it is.
+fn use_of(number: (u32, u32), sysfs: &Path, mounts: &str) -> Option<String> {
+    let text = format!("{}:{}", number.0, number.1);
+    // mountinfo: id, parent, major:minor, root, mount point, ... (proc(5)).
+    let mounted = |line: &&str| line.split_ascii_whitespace().nth(2) == Some(&text);
+    if let Some(line) = mounts.lines().find(mounted) {
+        let place = line.split_ascii_whitespace().nth(4).unwrap_or("?");
+        return Some(format!("it is mounted at {place}"));
+    }
+    let home = sysfs.join("dev/block").join(&text);
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let partitions: Vec<String> = names(&home)
+        .into_iter()
+        .filter(|name| home.join(name).join("partition").exists())
+        .collect();
+    if !partitions.is_empty() {
+        return Some(format!("it has partitions ({})", partitions.join(", ")));
+    }
+    let holders = names(&home.join("holders"));
+    (!holders.is_empty()).then(|| format!("it is held by {}", holders.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw\n\
+                          37 35 7:3 / /data rw - ext4 /dev/loop3 rw\n";
+
+    fn check(number: (u32, u32), expected: Option<&str>) {
+        let sysfs = tempfile::tempdir().unwrap();
+        let make =
+            |path: &str| fs::create_dir_all(sysfs.path().join("dev/block").join(path)).unwrap();
+        make("8:0/sda1");
+        fs::write(sysfs.path().join("dev/block/8:0/sda1/partition"), "1").unwrap();
+        make("8:0/queue");
+        make("8:16/holders/dm-0");
+        make("8:32/holders");
+        let found = use_of(number, sysfs.path(), MOUNTS);
+        assert_eq!(found.as_deref(), expected, "{number:?}");
+    }
+
+    #[test]
+    fn devices_in_use_are_refused() {
+        check((7, 3), Some("it is mounted at /data"));
+        check((98, 0), Some("it is mounted at /mnt2"));
+        check((8, 0), Some("it has partitions (sda1)"));
+        check((8, 16), Some("it is held by dm-0"));
+        check((8, 32), None);
+        check((9, 9), None);
+    }
+}
