@@ -6,11 +6,11 @@ const Charts = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const LOOKS = 8; // colours, marks and hatches in page.css and below
   const DASHES = ["7 4", "3 3", "10 3 2 3", "12 5", "2 5", "8 3 2 3 2 3", "5 5", "14 4 4 4"];
-  // Marks around the origin, about 8 pixels wide.
+  // Marks, about 8 pixels wide, drawn relative to their middle: one path holds those of a series.
   const MARKS = [
-    "M4 0A4 4 0 1 1-4 0A4 4 0 1 1 4 0Z", "M-3.6-3.6H3.6V3.6H-3.6Z", "M0-4.6L4.4 3.4H-4.4Z", "M0-5L5 0L0 5L-5 0Z",
-    "M0 4.6L4.4-3.4H-4.4Z", "M-1.5-4.5H1.5V-1.5H4.5V1.5H1.5V4.5H-1.5V1.5H-4.5V-1.5H-1.5Z",
-    "M0-5L1.5-1.6L5-1.4L2.3.9L3.1 4.4L0 2.5L-3.1 4.4L-2.3.9L-5-1.4L-1.5-1.6Z", "M-4.5-2.5H4.5V2.5H-4.5Z",
+    "m4 0a4 4 0 1 1-8 0a4 4 0 1 1 8 0z", "m-3.6-3.6h7.2v7.2h-7.2z", "m0-4.6l4.4 8h-8.8z", "m0-5l5 5l-5 5l-5-5z",
+    "m0 4.6l4.4-8h-8.8z", "m-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "m0-5l1.5 3.4l3.5.2l-2.7 2.3l.8 3.5l-3.1-1.9l-3.1 1.9l.8-3.5l-2.7-2.3l3.5-.2z", "m-4.5-2.5h9v5h-9z",
   ];
   const HATCHES = ["", "M0 8L8 0M-2 2L2-2M6 10L10 6", "M0 4H8", "M4 0V8", "M0 0L8 8M-2 6L2 10M6-2L10 2", "M0 4H8M4 0V8", "M0 0L8 8M0 8L8 0", "M4 4h.01M0 0h.01"];
   const { format } = Scales;
@@ -78,7 +78,8 @@ const Charts = (() => {
         if (HATCHES[one.look]) element("path", { d: HATCHES[one.look], class: "hatch", transform: "translate(11 2)" }, sample);
       } else {
         if (one.style !== "points") element("path", { d: "M1 6H29", class: "curve", "stroke-dasharray": this.dash(one) }, sample);
-        if (one.style !== "dashed") element("path", { d: MARKS[one.look], class: "mark", transform: "translate(15 6)" }, sample);
+        const bare = this.series.length < 2 && (one.style === "line" || one.style === "step");
+        if (one.style !== "dashed" && !bare) element("path", { d: `M15 6${MARKS[one.look]}`, class: "mark" }, sample);
       }
       element("span", {}, button, one.name || "(unnamed)");
       button.addEventListener("click", () => {
@@ -115,11 +116,11 @@ const Charts = (() => {
     }
 
     // The area that values are drawn in, once the labels' widths are known.
-    setArea(left, bottom) {
-      this.area = { left, right: this.width - 16, top: 30, bottom: this.height - bottom };
-      const { right, top } = this.area;
+    setArea(left, below, top = 30, beside = 16) {
+      const [right, bottom] = [this.width - beside, this.height - below];
+      this.area = { left, right, top, bottom };
       const clip = element("clipPath", { id: `${this.name}-clip` }, this.defs);
-      element("rect", { x: left - 1, y: top - 6, width: right - left + 7, height: this.area.bottom - top + 7 }, clip);
+      element("rect", { x: left - 1, y: top - 6, width: right - left + 7, height: bottom - top + 7 }, clip);
     }
 
     // Widest of some labels in pixels, measured in the page's own font.
@@ -202,7 +203,8 @@ const Charts = (() => {
         }
         if (path) element("path", { d: path, class: "curve", "stroke-dasharray": this.dash(one) }, group);
       }
-      for (const [x, y] of this.marked(one, pixels)) element("path", { d: MARKS[one.look], class: "mark", transform: `translate(${x} ${y})` }, group);
+      const marks = this.marked(one, pixels).map(([x, y]) => `M${x} ${y}${MARKS[one.look]}`);
+      if (marks.length > 0) element("path", { d: marks.join(""), class: "mark" }, group);
     }
 
     // Which points carry a mark: every one where points matter, a few along a plain line so that it
@@ -211,7 +213,7 @@ const Charts = (() => {
       const good = pixels.filter((pixel) => pixel !== null);
       if (one.style === "dashed") return [];
       if (one.style === "points" || one.style === "line_points") return good;
-      if (this.visible.length < 2) return [];
+      if (this.series.length < 2) return [];
       const marks = [];
       let free = this.area.left + 18 + 17 * one.look;
       let last = null;
@@ -245,7 +247,15 @@ const Charts = (() => {
       else this.layUpright(kind);
       this.stops = categories.map((_, at) => at);
       const plot = element("g", {}, this.svg);
+      this.labels = [];
       shown.forEach((one, index) => this.drawBarSeries(one, index, shown.length, plot));
+      this.drawBarLabels(plot);
+    }
+
+    // Whether bars carry their values: where there are few.
+    get labelled() {
+      const { categories, stacked } = this.figure.bars;
+      return !stacked && categories.length * this.visible.length <= 24;
     }
 
     layUpright(kind) {
@@ -269,11 +279,13 @@ const Charts = (() => {
 
     layAcross(kind) {
       const { categories, stacked } = this.figure.bars;
-      const most = Math.max(10, Math.floor((this.width * 0.4) / 6.6));
+      const most = Math.max(10, Math.floor((this.width * 0.42) / 6.6));
       const names = categories.map((name) => (name.length > most ? name.slice(0, most - 1) + "…" : name));
       const each = stacked ? 22 : 10 + 14 * Math.max(1, this.visible.length);
-      this.height = Math.min(1600, 30 + each * categories.length + 50);
-      this.setArea(Math.ceil(this.measure(names)) + 14, 46);
+      this.height = Math.min(1600, 8 + each * categories.length + 50);
+      // Labels stand behind the bars and need their room.
+      const values = this.visible.flatMap((one) => one.values.map((value) => format(value, this.figure.y.unit)));
+      this.setArea(Math.ceil(this.measure(names)) + 14, 46, 8, this.labelled ? Math.ceil(this.measure(values)) + 10 : 16);
       const { left, right, top, bottom } = this.area;
       this.x = Scales.scale(kind, this.valueDomain, [left, right]);
       this.band = (bottom - top) / Math.max(1, categories.length);
@@ -293,7 +305,7 @@ const Charts = (() => {
     slotOf(index, among) {
       const stacked = this.figure.bars.stacked;
       const air = Math.max(4, this.band * 0.22);
-      const room = Math.min(this.band - air, stacked || among === 1 ? 72 : 46 * among);
+      const room = Math.min(this.band - air, stacked || among === 1 ? 72 : 64 * among);
       const start = (this.band - room) / 2;
       return stacked ? [start, room] : [start + (room * index) / among, Math.max(1, room / among - (among > 1 ? 2 : 0))];
     }
@@ -304,7 +316,6 @@ const Charts = (() => {
       this.hatch(one.look);
       const value = this.across ? this.x : this.y;
       const floor = value.kind === "linear" ? value.to(0) : value.range[0];
-      const labelled = !stacked && categories.length * among <= 16;
       const [start, thick] = this.slotOf(index, among);
       categories.forEach((_, at) => {
         const amount = one.values[at] ?? null;
@@ -322,8 +333,8 @@ const Charts = (() => {
         for (const key of Object.keys(box)) box[key] = fixed(box[key]);
         element("rect", { ...box, class: "bar" }, group);
         if (HATCHES[one.look]) element("rect", { ...box, fill: `url(#${this.name}-h${one.look})` }, group);
-        const reach = this.drawWhisker(one.interval?.[at], value, along + thick / 2, group, to);
-        if (labelled) this.drawBarLabel(format(amount, this.figure.y.unit), along + thick / 2, thick, reach, group);
+        const reach = this.drawWhisker(one.interval?.[at], value, along + thick / 2, group, to, floor);
+        this.labels.push({ text: format(amount, this.figure.y.unit), middle: along + thick / 2, thick, reach, down: to > floor && !this.across });
       });
     }
 
@@ -334,24 +345,28 @@ const Charts = (() => {
     }
 
     // Returns how far the bar with its whisker reaches, so that the label stays clear of it.
-    drawWhisker(pair, value, middle, group, to) {
+    drawWhisker(pair, value, middle, group, to, floor) {
       if (!pair || !pair.every((end) => Scales.drawable(value.kind, end))) return to;
       const [low, high] = pair.map((end) => fixed(value.to(end)));
       const m = fixed(middle);
       const d = this.across ? `M${low} ${m}H${high}M${low} ${m - 4}V${m + 4}M${high} ${m - 4}V${m + 4}` : `M${m} ${low}V${high}M${m - 4} ${low}H${m + 4}M${m - 4} ${high}H${m + 4}`;
       element("path", { d, class: "whisker-halo" }, group);
       element("path", { d, class: "whisker" }, group);
-      return this.across ? Math.max(to, low, high) : Math.min(to, low, high);
+      return this.across || to > floor ? Math.max(to, low, high) : Math.min(to, low, high);
     }
 
-    drawBarLabel(text, middle, thick, reach, group) {
-      if (!this.across && this.measure([text]) > Math.max(thick + 8, this.figure.bars.series.length === 1 ? this.band - 4 : 0)) return;
-      if (this.across && thick < 11) return;
-      const inside = this.across && reach + this.measure([text]) + 8 > this.width;
-      const place = this.across
-        ? { x: fixed(inside ? reach - 6 : reach + 6), y: fixed(middle + 4), "text-anchor": inside ? "end" : "start" }
-        : { x: fixed(middle), y: fixed(reach - 6), "text-anchor": "middle" };
-      element("text", { ...place, class: inside ? "bar-label inside" : "bar-label" }, group, text);
+    // Labels over all bars or over none: some without would look like no value.
+    drawBarLabels(plot) {
+      if (!this.labelled) return;
+      const alone = this.visible.length === 1;
+      const fits = ({ text, thick }) => (this.across ? thick >= 11 : this.measure([text]) <= (alone ? this.band - 4 : thick + 4));
+      if (!this.labels.every(fits)) return;
+      for (const { text, middle, reach, down } of this.labels) {
+        const place = this.across
+          ? { x: fixed(Math.max(reach, this.area.left) + 6), y: fixed(middle + 4), "text-anchor": "start" }
+          : { x: fixed(middle), y: fixed(reach + (down ? 15 : -6)), "text-anchor": "middle" };
+        element("text", { ...place, class: "bar-label" }, plot, text);
+      }
     }
 
     // -- reading ------------------------------------------------------------------------------

@@ -42,7 +42,13 @@ impl Browser {
             .args(["-c", r#"exec "$@" 3<&0 4>&1 1>/dev/null 2>&1"#, "sh"])
             .arg(&program)
             .arg(format!("--user-data-dir={}", profile.path().display()))
-            .args(["--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu"])
+            .args([
+                "--headless",
+                "--remote-debugging-pipe",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+            ])
             .args(["--disable-quic", "--no-first-run", "--disable-background-networking"])
             .args(["--disable-component-update", "--disable-sync", "about:blank"])
             .stdin(Stdio::piped())
