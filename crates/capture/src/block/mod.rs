@@ -3,16 +3,162 @@
 //! Two tracepoints in a tracefs instance of our own, `block_rq_issue` and `block_rq_complete`,
 //! filtered to the disk, read as binary pages every 20 ms. The sysfs `blk` tracer would do too, but
 //! it exists once per machine (in the top instance, so it disturbs and is disturbed by other
-//! tracing), costs the traced program three times as much per I/O, and its text or `blk_io_trace`
-//! stream carries no exact count of losses; an instance has its own buffers and per-processor
-//! loss counters, and works under kernel lockdown. Kernel documentation: trace/ftrace.rst,
-//! trace/events.rst, trace/ring-buffer-design.rst.
+//! tracing), costs the traced program three times as much per I/O, and carries no exact count of
+//! losses; an instance has buffers and per-processor loss counters of its own, and works under
+//! kernel lockdown. Kernel documentation: trace/ftrace.rst, trace/events.rst,
+//! trace/ring-buffer-design.rst.
 //!
 //! Where tracefs is not mounted, the collector thread mounts it in a mount namespace of its own:
 //! nothing of that outlives the thread. The instance is removed at the end, on drop and on panic;
 //! one left behind by a killed process is removed by the next capture.
 //!
 //! Invariants: every request in the trace was issued and completed within the capture; `losses`
-//! counts what the kernel dropped plus what could not be matched.
+//! counts what the kernel dropped plus what our own limit dropped.
 
 pub mod device;
+mod fiemap;
+mod join;
+mod ring;
+mod tracefs;
+
+use std::path::Path;
+
+use events::Hint;
+use thiserror::Error;
+use trace::{Origin, Stream, Trace};
+
+use crate::diskstats::{DiskCounter, DiskStats};
+use crate::sqlite::{FileClass, FileInfo};
+use device::Device;
+use fiemap::Extents;
+use tracefs::Collector;
+
+/// Why the block layer cannot be watched here; a normal result on most machines.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct Unavailable {
+    /// What is in the way, one sentence.
+    pub reason: String,
+    /// What would make it available, one sentence.
+    pub remedy: String,
+}
+
+impl Hint for Unavailable {
+    fn hint(&self) -> Option<String> {
+        Some(self.remedy.clone())
+    }
+}
+
+impl Unavailable {
+    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+/// What the block layer did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Physical {
+    /// All requests of the whole disk, by any program: offsets are bytes on the disk, service
+    /// times are measured from issue to completion. Streams are the file classes and `other`
+    /// (file-system journal and metadata, other files, other programs). `actor` is a queue slot:
+    /// requests of one slot do not overlap.
+    pub trace: Trace,
+    /// Requests that the trace lacks: events dropped by the kernel or by our own limit.
+    pub losses: u64,
+    /// Requests in flight at the start or the end, left out of the trace.
+    pub unpaired: u64,
+    /// The disk's own counters over the same interval, where they could be read.
+    pub stats: Option<DiskStats>,
+}
+
+/// A running capture.
+pub struct BlockCapture {
+    collector: Collector,
+    device: Device,
+    counter: Option<DiskCounter>,
+}
+
+/// Whether [`start`] would work for the disk under `directory`: tried, and undone.
+pub fn availability(directory: &Path) -> Result<(), Unavailable> {
+    start(directory).map(drop)
+}
+
+/// Starts to capture the requests of the disk under `directory`.
+pub fn start(directory: &Path) -> Result<BlockCapture, Unavailable> {
+    let device = device::of(directory).map_err(|error| {
+        Unavailable::new(error.to_string(), "Put the database on a local disk.")
+    })?;
+    let collector = Collector::start(device.number)?;
+    let counter = DiskCounter::start(directory).ok();
+    Ok(BlockCapture { collector, device, counter })
+}
+
+impl BlockCapture {
+    /// Name of the disk, such as `vda`.
+    pub fn device(&self) -> &str {
+        &self.device.name
+    }
+
+    /// Zero of the trace's time, ns of CLOCK_MONOTONIC.
+    pub fn origin_ns(&self) -> u64 {
+        self.collector.origin_ns()
+    }
+
+    /// Ends the capture. Requests are attributed to the classes of `files` by where the files lie
+    /// on the disk now, so call this while they still exist: blocks of a file that is gone count
+    /// as `other`.
+    pub fn finish(self, files: &[FileInfo]) -> Physical {
+        let stats = self.counter.as_ref().and_then(|counter| counter.so_far().ok());
+        let origin_ns = self.collector.origin_ns();
+        let collected = self.collector.finish();
+        let joined = join::join(collected.events);
+        let mut extents = Extents::default();
+        let mut unmapped = Vec::new();
+        for file in files.iter().filter(|file| file.path.is_absolute()) {
+            let class = file.class as u16;
+            if let Err(error) = extents.add(&file.path, class, self.device.partition_start) {
+                unmapped.push(format!("{}: {error}", file.path.display()));
+            }
+        }
+        let trace = to_trace(&joined.requests, &extents, origin_ns);
+        let mut physical =
+            Physical { trace, losses: collected.losses, unpaired: joined.unpaired, stats };
+        let facts = &mut physical.trace.origin.facts;
+        facts.insert("device".to_owned(), self.device.name);
+        facts.insert("lost".to_owned(), collected.losses.to_string());
+        facts.insert("unpaired".to_owned(), joined.unpaired.to_string());
+        facts.insert("origin_monotonic_ns".to_owned(), origin_ns.to_string());
+        if !unmapped.is_empty() {
+            facts.insert("counted_as_other".to_owned(), unmapped.join("; "));
+        }
+        physical
+    }
+}
+
+/// Index of the stream `other`.
+const OTHER: u16 = FileClass::ALL.len() as u16;
+
+fn to_trace(requests: &[join::Joined], extents: &Extents, origin_ns: u64) -> Trace {
+    let names = FileClass::ALL.iter().map(|class| class.name()).chain(["other"]);
+    let source = "block layer: block_rq_issue and block_rq_complete of the whole disk, by tracefs";
+    let mut trace = Trace {
+        streams: names.map(|name| Stream { name: name.to_owned() }).collect(),
+        origin: Origin {
+            layer: "device".to_owned(),
+            source: source.to_owned(),
+            ..Origin::default()
+        },
+        ..Trace::default()
+    };
+    let mut observed = trace::Observed::default();
+    let slots = join::slots(requests);
+    for (request, slot) in requests.iter().zip(slots) {
+        let stream = extents.class_at(request.offset).filter(|_| request.len > 0);
+        trace.push(request.to_request(origin_ns, stream.unwrap_or(OTHER)));
+        observed.service.push(request.end_ns - request.start_ns);
+        observed.actor.push(slot);
+        observed.transaction.push(0);
+    }
+    trace.observed = Some(observed);
+    trace
+}

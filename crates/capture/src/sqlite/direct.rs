@@ -100,14 +100,13 @@ impl DirectFile {
     /// Opens an existing file, for writing where that is allowed.
     pub(super) fn open(path: &Path, file: u16) -> io::Result<Self> {
         let flags = OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let (fd, writable) =
-            match rustix::fs::open(path, flags | OFlags::RDWR, Mode::empty()) {
-                Ok(fd) => (fd, true),
-                Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS) => {
-                    (rustix::fs::open(path, flags | OFlags::RDONLY, Mode::empty())?, false)
-                }
-                Err(error) => return Err(error.into()),
-            };
+        let (fd, writable) = match rustix::fs::open(path, flags | OFlags::RDWR, Mode::empty()) {
+            Ok(fd) => (fd, true),
+            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS) => {
+                (rustix::fs::open(path, flags | OFlags::RDONLY, Mode::empty())?, false)
+            }
+            Err(error) => return Err(error.into()),
+        };
         Self::over(fd, file, writable)
     }
 

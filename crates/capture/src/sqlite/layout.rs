@@ -141,8 +141,7 @@ fn empty(interval: &Interval, layer: &str, source: String, placed: &[Placed]) ->
     }
     for (number, file) in placed.iter().enumerate() {
         let FileInfo { class, path, base_offset, size } = &file.info;
-        let line =
-            format!("{} {} {} {}", class.name(), base_offset, size, path.to_string_lossy());
+        let line = format!("{} {} {} {}", class.name(), base_offset, size, path.to_string_lossy());
         facts.insert(format!("file.{number}"), line);
     }
     Trace {

@@ -105,12 +105,7 @@ impl LogWindow {
     }
 
     /// Writes `data` at `offset`.
-    pub(super) fn write(
-        &mut self,
-        file: &impl Blocks,
-        offset: u64,
-        data: &[u8],
-    ) -> io::Result<()> {
+    pub(super) fn write(&mut self, file: &impl Blocks, offset: u64, data: &[u8]) -> io::Result<()> {
         let (mut offset, mut data) = (offset, data);
         while !data.is_empty() {
             if !(self.base..=self.end).contains(&offset) {

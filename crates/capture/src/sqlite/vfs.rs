@@ -155,7 +155,11 @@ impl State {
     fn fail(&self, error: &io::Error, code: c_int) -> c_int {
         let errno = error.raw_os_error().unwrap_or(0);
         self.last_errno.set(errno);
-        if errno == libc::ENOSPC && code == ffi::SQLITE_IOERR_WRITE { ffi::SQLITE_FULL } else { code }
+        if errno == libc::ENOSPC && code == ffi::SQLITE_IOERR_WRITE {
+            ffi::SQLITE_FULL
+        } else {
+            code
+        }
     }
 
     fn finish(&self, result: io::Result<()>, code: c_int) -> c_int {
@@ -216,7 +220,9 @@ unsafe extern "C" fn open(
             Ok(direct) => {
                 let state = new_state(ptr::null_mut(), Some(direct), index);
                 // SAFETY: as above; `out_flags` is null or writable.
-                unsafe { hand_over(file, state, (!out_flags.is_null()).then_some((out_flags, flags))) };
+                unsafe {
+                    hand_over(file, state, (!out_flags.is_null()).then_some((out_flags, flags)))
+                };
                 return ffi::SQLITE_OK;
             }
             Err(error) => {
@@ -254,11 +260,7 @@ unsafe extern "C" fn open(
     ffi::SQLITE_OK
 }
 
-fn new_state(
-    inner: *mut ffi::sqlite3_file,
-    direct: Option<Arc<SharedFile>>,
-    file: u16,
-) -> State {
+fn new_state(inner: *mut ffi::sqlite3_file, direct: Option<Arc<SharedFile>>, file: u16) -> State {
     State {
         inner,
         direct,
@@ -273,7 +275,11 @@ fn new_state(
 ///
 /// # Safety
 /// `file` is what SQLite passed to `open`, and the flags pointer is writable where given.
-unsafe fn hand_over(file: *mut ffi::sqlite3_file, state: State, flags: Option<(*mut c_int, c_int)>) {
+unsafe fn hand_over(
+    file: *mut ffi::sqlite3_file,
+    state: State,
+    flags: Option<(*mut c_int, c_int)>,
+) {
     let handle = Handle { methods: &raw const METHODS, state: Box::into_raw(Box::new(state)) };
     // SAFETY: by the contract above.
     unsafe {
@@ -573,7 +579,8 @@ unsafe extern "C" fn shm_lock(
     }
     // SAFETY: as above.
     let code = unsafe { inner!(state, xShmLock, first, count, flags) };
-    if code == ffi::SQLITE_OK && !releases
+    if code == ffi::SQLITE_OK
+        && !releases
         && let Some(header) = state.index_header()
     {
         direct.write_lock_taken(header);

@@ -1,3 +1,4 @@
 //! The VFS against the stock one, the capture's figures, a kill in the middle.
 
+mod block;
 mod sqlite;

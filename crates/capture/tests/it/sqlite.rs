@@ -11,7 +11,8 @@ fn smoke() {
     println!("{:?} {:?}", session.io_mode(), session.fallback());
     let path = directory.path().join("db");
     let c = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), VFS_NAME).unwrap();
-    c.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a, b)").unwrap();
+    c.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous=FULL; CREATE TABLE t(a, b)")
+        .unwrap();
     for i in 0..2000 {
         c.execute("INSERT INTO t VALUES(?1, randomblob(500))", [i]).unwrap();
     }
@@ -25,7 +26,10 @@ fn smoke() {
     for t in [&captured.logical, &captured.device] {
         let a = capture::sqlite::account(t, units::Nanos(0));
         for c in &a.classes {
-            println!("{} {} r{:?} w{:?} f{:?} t{:?}", a.layer, c.class, c.read, c.write, c.flush, c.trim);
+            println!(
+                "{} {} r{:?} w{:?} f{:?} t{:?}",
+                a.layer, c.class, c.read, c.write, c.flush, c.trim
+            );
         }
     }
     let c = Connection::open(&path).unwrap();
