@@ -1,0 +1,6 @@
+//! Behaviour of the models: properties, oracles and closed forms.
+
+mod closed_forms;
+mod properties;
+mod support;
+mod write_cache_oracle;
