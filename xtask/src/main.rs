@@ -1,1 +1,79 @@
-fn main() {}
+//! Automation: `cargo xtask test | tidy | licences | reference | bars`.
+//!
+//! `test` is the one test command; the others are its parts, or report figures.
+
+mod bars;
+mod licences;
+mod reference;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test              everything that must pass: format, lints, tests, tidy, licences, reference
+  tidy              structure: arrows between crates point inward, inner crates stay pure
+  licences          licences of all dependencies are on the list
+  reference [--check]
+                    writes docs/reference from the program itself, or checks that it is up to date
+  bars [NAME]       measures the figures that we promise; reports, never fails
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test(),
+        ["tidy"] => tidy::check(),
+        ["licences"] => licences::check(),
+        ["reference"] => reference::write(false),
+        ["reference", "--check"] => reference::write(true),
+        ["bars"] => bars::measure(None),
+        ["bars", name] => bars::measure(Some(name)),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// The workspace's root folder.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask is a folder of the workspace").to_path_buf()
+}
+
+/// Runs a command in the root and fails with its name if it fails.
+fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    println!("$ {program} {}", arguments.join(" "));
+    let status = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("cannot start {program}"))?;
+    if !status.success() {
+        bail!("{program} {} failed ({status})", arguments.join(" "));
+    }
+    Ok(())
+}
+
+fn test() -> anyhow::Result<()> {
+    run("cargo", &["fmt", "--all", "--check"])?;
+    tidy::check()?;
+    licences::check()?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    run("cargo", &clippy)?;
+    reference::write(true)?;
+    run("cargo", &["test", "--workspace", "--locked"])
+}

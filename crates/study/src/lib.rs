@@ -1,1 +1,24 @@
-//! study
+//! Study files, run directories and the pipeline that ties the stages together.
+//!
+//! A *study* is a TOML file ([`file::StudyFile`]): a workload, the scenarios to ask about, and how
+//! the device under test is measured. [`pipeline::run`] walks its stages in order and leaves a *run
+//! directory* ([`run_dir::RunDir`]) behind. A stage is done exactly when its artifact exists under
+//! its final name; artifacts are written to a temporary name, synced and renamed. That is the whole
+//! resume protocol: a run killed at any moment goes on at the first stage without an artifact.
+//!
+//! Invariants: nothing under a final name is ever half-written; two processes never work in one run
+//! directory; a resumed run has the configuration it started with.
+
+pub mod doctor;
+pub mod error;
+pub mod file;
+pub mod machine;
+mod page;
+pub mod pipeline;
+pub mod result;
+pub mod run_dir;
+pub mod scenarios;
+pub mod stages;
+pub mod validation;
+
+pub use error::Error;

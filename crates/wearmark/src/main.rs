@@ -1,1 +1,38 @@
-fn main() {}
+//! The `wearmark` binary: argument parsing, wiring and presentation of errors. Nothing else lives
+//! here; a command that grows logic of its own hands it to a crate.
+
+mod cli;
+mod commands;
+mod failure;
+mod signals;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::commands::Outcome;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    signals::install();
+    match commands::run(cli) {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Finding) => ExitCode::from(1),
+        Ok(Outcome::Interrupted) => ExitCode::from(signals::INTERRUPTED),
+        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", failure::render(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// `wearmark ... | head` is not an error.
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,235 @@
+//! What this machine can and cannot do for wearmark, with the reason and the remedy.
+//!
+//! Every check tries the thing itself (sets up a ring, opens a file past the cache) rather than
+//! reading a version number. A "no" is a normal answer: the stage that wants the thing falls back
+//! or says what is missing in its result.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use units::Bytes;
+
+use crate::machine;
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What it is.
+    pub name: &'static str,
+    /// How it went.
+    pub verdict: Verdict,
+    /// What was found.
+    pub finding: String,
+    /// What wearmark does without it, and how to get it; empty where all is well.
+    pub remedy: String,
+}
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Works.
+    Works,
+    /// wearmark runs, with less.
+    Limited,
+    /// The main job cannot run.
+    Missing,
+}
+
+/// Runs every check for work in `place`.
+pub fn examine(place: &Path) -> Vec<Check> {
+    vec![
+        direct_io(place),
+        free_space(place),
+        io_uring(),
+        block_trace(place),
+        real_time(),
+        pressure(),
+        clock(),
+        processors(),
+        build(),
+    ]
+}
+
+fn works(name: &'static str, finding: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Works, finding: finding.into(), remedy: String::new() }
+}
+
+fn limited(name: &'static str, finding: impl Into<String>, remedy: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Limited, finding: finding.into(), remedy: remedy.into() }
+}
+
+fn missing(name: &'static str, finding: impl Into<String>, remedy: impl Into<String>) -> Check {
+    Check { name, verdict: Verdict::Missing, finding: finding.into(), remedy: remedy.into() }
+}
+
+fn direct_io(place: &Path) -> Check {
+    const NAME: &str = "direct I/O";
+    let path = place.join(format!(".wearmark-doctor-{}", std::process::id()));
+    let write = |flags: i32| -> std::io::Result<()> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let open = fs::OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .custom_flags(flags)
+            .open(&path);
+        let _ = fs::remove_file(&path);
+        open.map(drop)
+    };
+    let kind = machine::mount_of(place).map_or("unknown".into(), |mount| mount.kind);
+    let shown = place.display();
+    match (write(libc::O_DIRECT), write(0)) {
+        (Ok(()), _) => works(NAME, format!("{shown} ({kind}) opens files past the page cache")),
+        (Err(error), Ok(())) => limited(
+            NAME,
+            format!("{shown} ({kind}) refuses O_DIRECT: {error}"),
+            "probe and replay would measure memory, not the disk: choose a directory on ext4, xfs \
+             or btrfs",
+        ),
+        (_, Err(error)) => missing(
+            NAME,
+            format!("{shown} cannot be written: {error}"),
+            "choose a directory that you may write to",
+        ),
+    }
+}
+
+fn free_space(place: &Path) -> Check {
+    const NAME: &str = "free space";
+    match free_bytes(place) {
+        Some(free) if free.0 >= 4 * Bytes::GIB.0 => {
+            works(NAME, format!("{} GiB free", free.0 / Bytes::GIB.0))
+        }
+        Some(free) => limited(
+            NAME,
+            format!("{} MiB free; the main job takes up to 4 GiB", free.0 / Bytes::MIB.0),
+            "free some space, or lower warehouses and range in a study file of your own",
+        ),
+        None => limited(NAME, "cannot be read here", "check the path"),
+    }
+}
+
+/// Bytes that an unprivileged process may still write below `place`.
+pub fn free_bytes(place: &Path) -> Option<Bytes> {
+    let stat = rustix::fs::statvfs(place).ok()?;
+    Some(Bytes(stat.f_bavail.checked_mul(stat.f_frsize)?))
+}
+
+fn io_uring() -> Check {
+    const NAME: &str = "io_uring";
+    let mut parameters = [0u8; 120];
+    // SAFETY: io_uring_setup reads and writes one `struct io_uring_params` of 120 bytes, all zero
+    // being valid; the descriptor it may return is closed at once and nothing was mapped.
+    let fd = unsafe { libc::syscall(libc::SYS_io_uring_setup, 2, parameters.as_mut_ptr()) };
+    if fd >= 0 {
+        // SAFETY: `fd` was just returned to us and is used nowhere else.
+        unsafe { libc::close(fd as i32) };
+        return works(NAME, "rings can be set up");
+    }
+    limited(
+        NAME,
+        format!("refused: {}", std::io::Error::last_os_error()),
+        "wearmark falls back to pread/pwrite, one request at a time per thread; allow it with \
+         'sysctl kernel.io_uring_disabled=0' or in the container's seccomp profile",
+    )
+}
+
+fn block_trace(place: &Path) -> Check {
+    const NAME: &str = "block-layer capture";
+    match capture::block::availability(place) {
+        Ok(()) => works(NAME, "tracefs delivers block events of this device"),
+        Err(unavailable) => limited(NAME, unavailable.reason, unavailable.remedy),
+    }
+}
+
+fn real_time() -> Check {
+    const NAME: &str = "real-time priority";
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Rtprio).current;
+    let allowed = rustix::process::geteuid().is_root() || limit.is_none_or(|limit| limit > 0);
+    if allowed {
+        return works(NAME, "replay may run with SCHED_FIFO");
+    }
+    limited(
+        NAME,
+        "not allowed for this user",
+        "replay times requests less exactly while other programs run; allow it with \
+         'ulimit -r 50' or in /etc/security/limits.conf",
+    )
+}
+
+fn pressure() -> Check {
+    const NAME: &str = "pressure information";
+    if fs::read_to_string("/proc/pressure/io").is_ok() {
+        return works(NAME, "/proc/pressure tells who waits for what");
+    }
+    limited(
+        NAME,
+        "/proc/pressure is absent",
+        "the report's I/O wait comes from /proc/stat alone; boot with psi=1 for more",
+    )
+}
+
+fn clock() -> Check {
+    const NAME: &str = "clock";
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let source = fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    match source.as_str() {
+        "tsc" | "kvm-clock" | "arch_sys_counter" | "hyperv_clocksource_tsc_page" => {
+            works(NAME, format!("{source}, read without a system call"))
+        }
+        "" => limited(NAME, "clock source unknown", "none; times may cost a system call each"),
+        other => limited(
+            NAME,
+            format!("{other} costs a system call per reading"),
+            "every request's CPU cost includes it; boot with clocksource=tsc where that is stable",
+        ),
+    }
+}
+
+fn processors() -> Check {
+    const NAME: &str = "processors";
+    let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    if count >= 2 {
+        return works(NAME, format!("{count} usable"));
+    }
+    limited(
+        NAME,
+        "one usable",
+        "the load generator and the database share it; results are marked when it is saturated",
+    )
+}
+
+fn build() -> Check {
+    const NAME: &str = "build";
+    if cfg!(debug_assertions) {
+        return limited(
+            NAME,
+            "debug build",
+            "CPU figures are several times too high: build with 'cargo build --release'",
+        );
+    }
+    works(NAME, "optimised")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shortfall_comes_with_a_remedy() {
+        let place = tempfile::tempdir().unwrap();
+        for check in examine(place.path()) {
+            assert!(!check.finding.is_empty(), "{check:?}");
+            assert_eq!(check.verdict == Verdict::Works, check.remedy.is_empty(), "{check:?}");
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "the doctor left a file");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_missing_not_limited() {
+        assert_eq!(direct_io(Path::new("/nonexistent")).verdict, Verdict::Missing);
+        assert_eq!(direct_io(Path::new("/proc")).verdict, Verdict::Missing);
+    }
+}

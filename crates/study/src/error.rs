@@ -1,0 +1,139 @@
+//! What can go wrong around a study, and what to do about it.
+
+use std::path::PathBuf;
+
+use events::Hint;
+use thiserror::Error;
+
+/// An error of a study or of one of its stages.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried: `read`, `create`, `rename`.
+        action: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A study file is not what it should be.
+    #[error("{}{}: {cause}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+    StudyFile {
+        /// The file.
+        path: PathBuf,
+        /// Its line, where known.
+        line: Option<usize>,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A saved artifact cannot be understood.
+    #[error("{}: not a valid {what}: {cause}", path.display())]
+    Artifact {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+        /// What is wrong.
+        cause: String,
+    },
+    /// Another process works in the run directory.
+    #[error("{}: another wearmark process is working in this run directory", path.display())]
+    Busy {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// No shipped profile and no file of that name.
+    #[error("no profile '{name}': neither a shipped one nor a file")]
+    NoProfile {
+        /// What was asked for.
+        name: String,
+    },
+    /// A profile is not valid.
+    #[error(transparent)]
+    Model(#[from] model::Error),
+    /// A simulation could not run.
+    #[error(transparent)]
+    Sim(#[from] sim::Error),
+    /// A trace could not be read or written.
+    #[error(transparent)]
+    Trace(#[from] trace::Error),
+    /// The disk could not be measured, or a replay failed.
+    #[error(transparent)]
+    Probe(#[from] probe::Error),
+    /// Nothing could be fitted to the measurements.
+    #[error(transparent)]
+    Fit(#[from] probe::fit::FitError),
+    /// The database load failed.
+    #[error(transparent)]
+    Oltp(#[from] oltp::Error),
+    /// The capture failed.
+    #[error(transparent)]
+    Capture(#[from] capture::Error),
+    /// Not enough room.
+    #[error(
+        "{}: {free} free, but the study needs about {needed}",
+        path.display()
+    )]
+    NoSpace {
+        /// Where.
+        path: PathBuf,
+        /// Free bytes.
+        free: units::Bytes,
+        /// Needed bytes.
+        needed: units::Bytes,
+    },
+}
+
+impl Error {
+    /// For `map_err` on file operations.
+    pub fn io(
+        path: impl Into<PathBuf>,
+        action: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, action, source }
+    }
+}
+
+impl Hint for Error {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                "free some space or name another place with --runs DIR; what was done is kept and \
+                 the same command goes on from there"
+            }
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                "choose a directory that you may write to, with --runs DIR"
+            }
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                "check the path; 'wearmark study run quickstart' uses the study that comes with it"
+            }
+            Self::Io { .. } => return None,
+            Self::NoProfile { .. } => {
+                "'wearmark profile list' shows the shipped ones; a file needs its path"
+            }
+            Self::Model(error) => return error.hint(),
+            Self::Sim(error) => return error.hint(),
+            Self::Trace(error) => return error.hint(),
+            Self::Probe(error) => return error.hint(),
+            Self::Fit(error) => return error.hint(),
+            Self::Oltp(error) => return error.hint(),
+            Self::Capture(error) => return error.hint(),
+            Self::StudyFile { .. } => {
+                "compare with 'wearmark study show quickstart', which prints a complete study file"
+            }
+            Self::Artifact { .. } => {
+                "remove that file and run the same command again: the stage that writes it is redone"
+            }
+            Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
+            Self::NoSpace { .. } => {
+                "free some space, name another disk with --runs DIR, or lower warehouses and range \
+                 in the study file"
+            }
+        };
+        Some(text.to_owned())
+    }
+}

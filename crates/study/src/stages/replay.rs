@@ -1,0 +1,64 @@
+//! Replays the captured device trace twice on the real disk, at its captured times.
+
+use probe::replay::ReplayOptions;
+use probe::target::TargetSpec;
+use trace::Trace;
+use units::Nanos;
+
+use super::oltp::DEVICE_TRACE;
+use crate::Error;
+use crate::pipeline::Context;
+use crate::validation::Replayed;
+
+/// The artifacts: run A and run B.
+pub const RUNS: [&str; 2] = ["replay-a.json", "replay-b.json"];
+
+/// Runs the stage.
+pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
+    let trace = replayed_part(context)?;
+    for name in RUNS {
+        if context.run.has(name) {
+            continue;
+        }
+        let options = ReplayOptions {
+            seed: context.study.study.seed,
+            ..ReplayOptions::new(TargetSpec::new(context.run.path()))
+        };
+        let replayed = probe::replay::replay(&trace, &options, context.log)?;
+        if context.cancelled() {
+            return Ok(());
+        }
+        for warning in &replayed.warnings {
+            context.warn(warning.clone());
+        }
+        let saved = Replayed {
+            response_ns: replayed.response_ns,
+            service_ns: replayed.service_ns,
+            certificate: replayed.certificate,
+        };
+        context.run.write_json(name, &saved)?;
+    }
+    Ok(())
+}
+
+/// The captured device trace, cut to the length that the study validates on.
+pub(crate) fn replayed_part(context: &Context<'_>) -> Result<Trace, Error> {
+    let trace = trace::formats::own::read(&context.run.join(DEVICE_TRACE))?;
+    Ok(first(trace, context.study.validate.duration))
+}
+
+/// The requests of a trace that are due within `duration` of its start.
+pub fn first(mut trace: Trace, duration: Nanos) -> Trace {
+    let count = trace.due.partition_point(|due| *due <= duration.0);
+    trace.due.truncate(count);
+    trace.offset.truncate(count);
+    trace.len.truncate(count);
+    trace.op.truncate(count);
+    trace.stream.truncate(count);
+    if let Some(observed) = &mut trace.observed {
+        observed.service.truncate(count);
+        observed.actor.truncate(count);
+        observed.transaction.truncate(count);
+    }
+    trace
+}

@@ -1,0 +1,315 @@
+//! The command tree. Help texts here are the source of the man pages, the shell completions and
+//! `docs/reference/cli.md`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use units::{Bytes, Nanos, Rate};
+
+/// How will my transactions run on that storage, what limits them, and how wrong may the answer be?
+///
+/// wearmark measures a disk, fits a model to it, runs an OLTP load on a real database while its I/O
+/// is captured, simulates that I/O on other devices, replays it on the real disk and says how wrong
+/// the simulation was.
+///
+/// Start with:  wearmark study run quickstart
+#[derive(Debug, Parser)]
+#[command(name = "wearmark", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// No progress; errors and warnings only.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Print the result as JSON on standard output.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The nouns.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Tell what this machine can and cannot do, with the reason and the remedy
+    Doctor {
+        /// The directory whose disk is meant
+        #[arg(default_value = ".")]
+        directory: PathBuf,
+    },
+    /// Run a whole study: measure, fit, load, capture, simulate, replay, compare, report
+    #[command(subcommand)]
+    Study(Study),
+    /// Measure a disk past the page cache: response times by pattern, size and depth
+    Probe(Probe),
+    /// Fit a device profile to what a probe measured
+    Fit(Fit),
+    /// Run the order-entry workload on a database, load one, or check one
+    #[command(subcommand)]
+    Oltp(Oltp),
+    /// Describe or convert a trace of I/O requests
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// Simulate a trace on one or more device profiles, in virtual time
+    Sim(Sim),
+    /// List, show or check device profiles
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+    /// Replay a trace on the real disk at its captured times, with a timing certificate
+    Replay(Replay),
+    /// Say how wrong a profile is: replay a trace twice, simulate it once, compare distributions
+    Validate(Validate),
+    /// Write the report of a run directory anew
+    Report {
+        /// The run directory, such as runs/quickstart-001
+        run: PathBuf,
+    },
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    Man {
+        /// The directory, created if absent
+        directory: PathBuf,
+    },
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// `wearmark study`
+#[derive(Debug, Subcommand)]
+pub enum Study {
+    /// Run a study, or go on with the one that was interrupted
+    Run {
+        /// A study file, or 'quickstart'
+        #[arg(default_value = "quickstart")]
+        file: PathBuf,
+        /// Where run directories are made; also the disk under test
+        #[arg(long, default_value = "runs")]
+        runs: PathBuf,
+        /// Print what would be done, how long it takes and how much it writes; do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print a study file with every default spelt out
+    Show {
+        /// A study file, or 'quickstart'
+        #[arg(default_value = "quickstart")]
+        file: PathBuf,
+    },
+}
+
+/// `wearmark probe`
+#[derive(Debug, Args)]
+pub struct Probe {
+    /// A directory (a file is made in it and removed), a file, or a block device
+    pub target: PathBuf,
+    /// The target again, if what it holds may be overwritten
+    #[arg(long, value_name = "TARGET")]
+    pub i_will_lose_data: Option<PathBuf>,
+    /// quick takes under a minute; full measures until steady
+    #[arg(long, value_enum, default_value_t = Plan::Quick)]
+    pub plan: Plan,
+    /// Size of the part of the target that is measured
+    #[arg(long, default_value = "1GiB")]
+    pub range: Bytes,
+    /// Seed of the request sequences
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Print the plan, its time and the bytes it writes; do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where the measurements go; an interrupted probe goes on from this file
+    #[arg(long, short, default_value = "measurements.json")]
+    pub output: PathBuf,
+}
+
+/// Plans of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Plan {
+    /// Under a minute
+    Quick,
+    /// Rounds until steady by the SNIA PTS rules
+    Full,
+}
+
+/// `wearmark fit`
+#[derive(Debug, Args)]
+pub struct Fit {
+    /// A measurements.json, or a run directory that holds one
+    pub measurements: PathBuf,
+    /// Where the profile goes
+    #[arg(long, short, default_value = "profile.toml")]
+    pub output: PathBuf,
+    /// Name of the profile
+    #[arg(long, default_value = "fitted")]
+    pub name: String,
+}
+
+/// `wearmark oltp`
+#[derive(Debug, Subcommand)]
+pub enum Oltp {
+    /// Load a database and run the order-entry workload on it
+    Run(OltpRun),
+    /// Check the twelve consistency conditions; exit code 1 on a violation
+    Check {
+        /// The database file
+        database: PathBuf,
+    },
+}
+
+/// `wearmark oltp run`
+#[derive(Debug, Args)]
+pub struct OltpRun {
+    /// Directory of the database; loaded if it holds none
+    pub directory: PathBuf,
+    /// Warehouses, about 100 MB each
+    #[arg(long, short, default_value_t = 1)]
+    pub warehouses: u32,
+    /// Terminals
+    #[arg(long, short, default_value_t = 20)]
+    pub users: u32,
+    /// normal, read-intensive, write-intensive, or five weights such as 45:43:4:4:4
+    #[arg(long, default_value = "normal")]
+    pub mix: String,
+    /// Scale of keying and think times: 0 none, 1 those of the specification
+    #[arg(long, default_value_t = 0)]
+    pub think_scale: u32,
+    /// Total database buffer
+    #[arg(long, default_value = "64MiB")]
+    pub buffer: Bytes,
+    /// Database page size (when loading)
+    #[arg(long, default_value = "4KiB")]
+    pub page: Bytes,
+    /// wal, delete, truncate or persist
+    #[arg(long, default_value = "wal")]
+    pub journal: String,
+    /// off, normal, full or extra
+    #[arg(long, default_value = "full")]
+    pub synchronous: String,
+    /// direct (past the page cache) or buffered
+    #[arg(long, default_value = "direct")]
+    pub io: String,
+    /// Excluded from the result
+    #[arg(long, default_value = "5s")]
+    pub warmup: Nanos,
+    /// Measured
+    #[arg(long, default_value = "30s")]
+    pub duration: Nanos,
+    /// Seed
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the captured device and logical traces as PREFIX-device.parquet, PREFIX-logical.parquet
+    #[arg(long, value_name = "PREFIX")]
+    pub trace: Option<PathBuf>,
+    /// Do not capture at all (to measure what capture costs)
+    #[arg(long, conflicts_with = "trace")]
+    pub no_capture: bool,
+}
+
+/// `wearmark trace`
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Say what is in a trace
+    Info {
+        /// The trace
+        trace: PathBuf,
+    },
+    /// Convert a trace; the format follows the name: .parquet or .spc
+    Convert {
+        /// The trace to read
+        from: PathBuf,
+        /// The trace to write
+        to: PathBuf,
+    },
+}
+
+/// `wearmark sim`
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// The trace
+    pub trace: PathBuf,
+    /// Shipped profiles by name, or TOML files; repeat for several
+    #[arg(long, short, required = true)]
+    pub profile: Vec<String>,
+    /// Without the profile's write-back cache
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Closed loop: each actor of a captured trace waits for the simulated device
+    #[arg(long)]
+    pub closed: bool,
+    /// Seed of the simulated noise
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// `wearmark profile`
+#[derive(Debug, Subcommand)]
+pub enum ProfileCommand {
+    /// List the profiles that come with wearmark
+    List,
+    /// Print one as TOML
+    Show {
+        /// A shipped profile's name or a TOML file
+        profile: String,
+    },
+    /// Check one and say what is wrong with it
+    Check {
+        /// A shipped profile's name or a TOML file
+        profile: String,
+    },
+}
+
+/// `wearmark replay`
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The trace
+    pub trace: PathBuf,
+    /// A file to create, or a directory to create one in
+    #[arg(long)]
+    pub target: PathBuf,
+    /// When requests are issued
+    #[arg(long, value_enum, default_value_t = Mode::Timed)]
+    pub mode: Mode,
+    /// Outstanding requests in the closed mode
+    #[arg(long, default_value_t = 1)]
+    pub depth: u32,
+    /// Replay no more than this much of the trace
+    #[arg(long)]
+    pub duration: Option<Nanos>,
+    /// Play the trace at this mean rate instead of its own
+    #[arg(long)]
+    pub rate: Option<Rate>,
+}
+
+/// Modes of a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// At the captured times, on an absolute schedule
+    Timed,
+    /// As fast as possible, at most 128 outstanding
+    Fast,
+    /// A fixed number outstanding
+    Closed,
+}
+
+/// `wearmark validate`
+#[derive(Debug, Args)]
+pub struct Validate {
+    /// A trace that the profile's fit has not seen
+    pub trace: PathBuf,
+    /// The profile: a TOML file, or a shipped one's name
+    #[arg(long, short)]
+    pub profile: String,
+    /// A file to create, or a directory to create one in
+    #[arg(long)]
+    pub target: PathBuf,
+    /// Replay no more than this much of the trace
+    #[arg(long, default_value = "25s")]
+    pub duration: Nanos,
+    /// Seed of the simulated noise
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}

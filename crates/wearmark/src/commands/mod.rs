@@ -1,0 +1,55 @@
+//! One function per command: parse nothing, decide little, print the result.
+
+mod doctor;
+mod oltp;
+mod output;
+mod probe;
+mod profile;
+mod reference;
+mod replay;
+mod sim;
+mod study;
+mod trace;
+
+use crate::cli::{Cli, Command};
+use crate::view::View;
+
+/// How a command ended, for the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing to complain of.
+    Fine,
+    /// It ran and found something wrong: a violated condition, an invalid audit.
+    Finding,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// What every command is given.
+pub struct Context {
+    /// The live view.
+    pub view: View,
+    /// Print JSON.
+    pub json: bool,
+}
+
+/// Runs the command.
+pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    let context = Context { view: View::new(cli.quiet), json: cli.json };
+    match cli.command {
+        Command::Doctor { directory } => doctor::run(&directory, &context),
+        Command::Study(command) => study::run(command, &context),
+        Command::Report { run } => study::report(&run, &context),
+        Command::Probe(arguments) => probe::run(&arguments, &context),
+        Command::Fit(arguments) => probe::fit(&arguments, &context),
+        Command::Oltp(command) => oltp::run(command, &context),
+        Command::Trace(command) => trace::run(command, &context),
+        Command::Sim(arguments) => sim::run(&arguments, &context),
+        Command::Profile(command) => profile::run(command, &context),
+        Command::Replay(arguments) => replay::run(&arguments, &context),
+        Command::Validate(arguments) => replay::validate(&arguments, &context),
+        Command::Completions { shell } => reference::completions(shell),
+        Command::Man { directory } => reference::man(&directory),
+        Command::Reference => reference::markdown(),
+    }
+}

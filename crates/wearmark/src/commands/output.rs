@@ -1,0 +1,63 @@
+//! Printing results: JSON or aligned text, to a pipe that may be gone.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+/// Prints a value as indented JSON.
+pub fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Prints text; a closed pipe is an error that `main` forgives.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Whether standard output wants colour (NO_COLOR, see no-color.org, wins).
+pub fn colour() -> bool {
+    use std::io::IsTerminal;
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// Rows as columns separated by two spaces; numbers (anything that starts with a digit or a minus)
+/// to the right.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let number = cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+            let padded =
+                if number { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") };
+            line.push_str(&padded);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_stand_to_the_right() {
+        let rows = [["name", "count"], ["a", "7"], ["long name", "1234567"]];
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.map(String::from).to_vec()).collect();
+        assert_eq!(
+            super::table(&rows),
+            "name       count\na                7\nlong name  1234567\n"
+        );
+    }
+}

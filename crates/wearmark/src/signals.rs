@@ -1,0 +1,24 @@
+//! Ctrl-C: the first asks every stage to keep what it has and stop, the second ends at once.
+
+use std::sync::atomic::Ordering;
+
+use crate::view::CANCELLED;
+
+/// Exit code of a run that the user stopped: 128 + SIGINT, as shells expect.
+pub const INTERRUPTED: u8 = 130;
+
+extern "C" fn on_signal(_signal: libc::c_int) {
+    // Only async-signal-safe calls here: an atomic swap and _exit.
+    if CANCELLED.swap(true, Ordering::Relaxed) {
+        // SAFETY: _exit is async-signal-safe and never returns.
+        unsafe { libc::_exit(INTERRUPTED.into()) }
+    }
+}
+
+/// Takes over SIGINT and SIGTERM.
+pub fn install() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler is async-signal-safe and has the signature that signal(2) wants.
+        unsafe { libc::signal(signal, on_signal as *const () as libc::sighandler_t) };
+    }
+}

@@ -1,0 +1,30 @@
+//! `docs/reference/cli.md`, printed by the program itself, so that help and reference never differ.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Writes the page, or with `check` fails where the stored one is out of date.
+pub fn write(check: bool) -> anyhow::Result<()> {
+    let output = Command::new("cargo")
+        .args(["run", "--quiet", "--locked", "--package", "wearmark", "--", "reference"])
+        .current_dir(crate::root())
+        .output()
+        .context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("wearmark reference: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let page = crate::root().join("docs/reference/cli.md");
+    let stored = fs::read(&page).unwrap_or_default();
+    if stored == output.stdout {
+        println!("reference: up to date");
+        return Ok(());
+    }
+    if check {
+        bail!("docs/reference/cli.md is out of date: run 'cargo xtask reference'");
+    }
+    fs::write(&page, output.stdout).with_context(|| page.display().to_string())?;
+    println!("reference: wrote docs/reference/cli.md");
+    Ok(())
+}
