@@ -95,9 +95,9 @@ const Charts = (() => {
 
     // -- layout -------------------------------------------------------------------------------
 
-    draw(width = this.frame.clientWidth || 720) {
+    draw(width = this.frame.clientWidth || 720, height = Math.min(400, Math.max(250, width * 0.46))) {
       this.width = Math.max(260, width);
-      this.height = Math.round(Math.min(400, Math.max(250, this.width * 0.46)));
+      this.height = Math.round(height);
       this.svg.replaceChildren();
       this.defs = element("defs", {}, this.svg);
       if (this.isBars) this.drawBars();
@@ -142,7 +142,7 @@ const Charts = (() => {
       const inside = (point) => this.zoom === null || (point[0] >= xDomain[0] && point[0] <= xDomain[1]);
       const ys = this.visible.flatMap((one) => one.points.filter(inside).map((point) => point[1]));
       const yDomain = this.zoom?.y ?? Scales.domainOf(this.yKind, ys);
-      const yTicks = Scales.ticks(this.yKind, yDomain, this.height / 48, figure.y.unit);
+      const yTicks = Scales.ticks(this.yKind, yDomain, this.height / 42, figure.y.unit);
       this.setArea(Math.ceil(this.measure(yTicks.map((tick) => tick.label))) + 14, 46);
       const { left, right, top, bottom } = this.area;
       this.x = Scales.scale(this.xKind, xDomain, [left, right]);
@@ -259,7 +259,7 @@ const Charts = (() => {
     }
 
     layUpright(kind) {
-      const ticks = Scales.ticks(kind, this.valueDomain, this.height / 48, this.figure.y.unit);
+      const ticks = Scales.ticks(kind, this.valueDomain, this.height / 42, this.figure.y.unit);
       const lines = Math.max(1, ...this.wrapped.map((lines) => lines.length));
       this.setArea(Math.ceil(this.measure(ticks.map((tick) => tick.label))) + 14, 12 + 15 * lines + (this.figure.x.label ? 18 : 0));
       const { left, right, top, bottom } = this.area;
@@ -279,13 +279,15 @@ const Charts = (() => {
 
     layAcross(kind) {
       const { categories, stacked } = this.figure.bars;
-      const most = Math.max(10, Math.floor((this.width * 0.42) / 6.6));
+      // On a narrow screen names stand above their bars, else before them.
+      this.above = this.width < 480 ? 18 : 0;
+      const most = Math.max(10, Math.floor((this.width * (this.above ? 1 : 0.42)) / 6.6));
       const names = categories.map((name) => (name.length > most ? name.slice(0, most - 1) + "…" : name));
-      const each = stacked ? 22 : 10 + 14 * Math.max(1, this.visible.length);
+      const each = this.above + (stacked ? 22 : 10 + 14 * Math.max(1, this.visible.length));
       this.height = Math.min(1600, 8 + each * categories.length + 50);
       // Labels stand behind the bars and need their room.
       const values = this.visible.flatMap((one) => one.values.map((value) => format(value, this.figure.y.unit)));
-      this.setArea(Math.ceil(this.measure(names)) + 14, 46, 8, this.labelled ? Math.ceil(this.measure(values)) + 10 : 16);
+      this.setArea(this.above ? 1 : Math.ceil(this.measure(names)) + 14, 46, 8, this.labelled ? Math.ceil(this.measure(values)) + 10 : 16);
       const { left, right, top, bottom } = this.area;
       this.x = Scales.scale(kind, this.valueDomain, [left, right]);
       this.band = (bottom - top) / Math.max(1, categories.length);
@@ -293,20 +295,27 @@ const Charts = (() => {
       for (const tick of Scales.ticks(kind, this.valueDomain, (right - left) / 90, this.figure.y.unit)) {
         const x = fixed(this.x.to(tick.value));
         element("line", { x1: x, x2: x, y1: top, y2: bottom, class: tick.minor ? "grid minor" : "grid" }, axis);
-        if (tick.label) element("text", { x, y: bottom + 19, class: "tick", "text-anchor": "middle" }, axis, tick.label);
+        if (tick.label) element("text", { x, y: bottom + 19, class: "tick", "text-anchor": x < 12 ? "start" : "middle" }, axis, tick.label);
       }
       element("line", { x1: left, x2: left, y1: top, y2: bottom, class: "base" }, axis);
-      names.forEach((name, at) =>
-        element("text", { x: left - 8, y: fixed(top + this.band * (at + 0.5) + 4), class: "tick category", "text-anchor": "end" }, axis, name));
+      names.forEach((name, at) => {
+        const row = top + this.band * at;
+        const place = this.above
+          ? { x: left, y: fixed(row + 15), "text-anchor": "start" }
+          : { x: left - 8, y: fixed(row + this.band / 2 + 4), "text-anchor": "end" };
+        element("text", { ...place, class: "tick category" }, axis, name);
+      });
       element("text", { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" }, axis, this.axisTitle(this.figure.y));
     }
 
     // Start and thickness of a series' bar within its category, in pixels along the category axis.
     slotOf(index, among) {
       const stacked = this.figure.bars.stacked;
-      const air = Math.max(4, this.band * 0.22);
-      const room = Math.min(this.band - air, stacked || among === 1 ? 72 : 64 * among);
-      const start = (this.band - room) / 2;
+      const head = this.across ? this.above : 0;
+      const band = this.band - head;
+      const air = Math.max(4, band * 0.22);
+      const room = Math.min(band - air, stacked || among === 1 ? 72 : 64 * among);
+      const start = head + (band - room) / 2;
       return stacked ? [start, room] : [start + (room * index) / among, Math.max(1, room / among - (among > 1 ? 2 : 0))];
     }
 

@@ -14,7 +14,7 @@
   });
   for (const chart of charts) observer.observe(chart.frame);
   // Paper is narrower than most screens: draw for it, so that letters keep their size.
-  addEventListener("beforeprint", () => charts.forEach((chart) => { chart.cursor = -1; chart.draw(680); }));
+  addEventListener("beforeprint", () => charts.forEach((chart) => { chart.cursor = -1; chart.draw(680, 290); }));
   addEventListener("afterprint", () => charts.forEach((chart) => chart.draw()));
 
   // The theme follows the system until the button is pressed, then stays for the visit.

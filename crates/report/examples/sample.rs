@@ -6,11 +6,9 @@ mod sample;
 
 fn main() -> std::io::Result<()> {
     let page = sample::page();
-    match std::env::args_os().nth(1) {
-        Some(path) => std::fs::write(path, report::html(&page)),
-        None => {
-            print!("{}", report::terminal(&page, 100, std::env::var_os("NO_COLOR").is_none()));
-            Ok(())
-        }
+    if let Some(path) = std::env::args_os().nth(1) {
+        return std::fs::write(path, report::html(&page));
     }
+    print!("{}", report::terminal(&page, 100, std::env::var_os("NO_COLOR").is_none()));
+    Ok(())
 }

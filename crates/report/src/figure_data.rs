@@ -138,7 +138,6 @@ fn drawn_bars(series: &BarSeries) -> DrawnBarSeries<'_> {
 /// fit looks like what it fits.
 pub(crate) fn colours(series: &[Series]) -> Vec<usize> {
     let mut colours = vec![0; series.len()];
-    let mut next = 0;
     let parent = |index: usize| {
         let name = &series[index].name;
         let named_after = |other: &usize| {
@@ -151,9 +150,9 @@ pub(crate) fn colours(series: &[Series]) -> Vec<usize> {
             })
             .flatten()
     };
-    for index in (0..series.len()).filter(|index| parent(*index).is_none()) {
-        colours[index] = next;
-        next += 1;
+    let independent = (0..series.len()).filter(|index| parent(*index).is_none());
+    for (colour, index) in independent.enumerate() {
+        colours[index] = colour;
     }
     for index in 0..series.len() {
         if let Some(parent) = parent(index) {

@@ -312,7 +312,8 @@ fn bar(share: Option<f64>, room: usize) -> String {
     bar
 }
 
-/// A curve of `room` columns, between points by straight lines on the axes' scales.
+/// A curve of `room` columns: the mean of the points in a column, between points a straight line
+/// on the axes' scales.
 fn spark(series: &Series, over_x: &Range, over_y: &Range, room: usize) -> String {
     let mut points: Vec<(f64, f64)> = series
         .points
@@ -320,21 +321,20 @@ fn spark(series: &Series, over_x: &Range, over_y: &Range, room: usize) -> String
         .filter_map(|&(x, y)| Some((over_x.share(x)?, over_y.share(y)?)))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut out = String::new();
-    for column in 0..room {
-        let at = if room > 1 { column as f64 / (room - 1) as f64 } else { 0.0 };
-        let next = points.partition_point(|point| point.0 < at);
-        let height = match (next.checked_sub(1).map(|index| points[index]), points.get(next)) {
-            (Some(before), Some(&after)) => {
-                let share = (at - before.0) / (after.0 - before.0);
-                Some(before.1 + share * (after.1 - before.1))
-            }
-            (None, Some(&after)) if after.0 - at < 1e-9 => Some(after.1),
-            _ => None,
-        };
-        out.push(height.map_or(' ', |height| SPARKS[(height * 7.0).round() as usize]));
-    }
-    out
+    let step = 1.0 / (room.max(2) - 1) as f64;
+    let height = |column: usize| {
+        let at = column as f64 * step;
+        let from = points.partition_point(|point| point.0 < at - step / 2.0);
+        let to = points.partition_point(|point| point.0 < at + step / 2.0);
+        if from < to {
+            let sum: f64 = points[from..to].iter().map(|point| point.1).sum();
+            return Some(sum / (to - from) as f64);
+        }
+        let (before, after) = (points.get(from.checked_sub(1)?)?, points.get(from)?);
+        Some(before.1 + (at - before.0) / (after.0 - before.0) * (after.1 - before.1))
+    };
+    let mark = |height: f64| SPARKS[(height * 7.0).round() as usize];
+    (0..room).map(|column| height(column).map_or(' ', mark)).collect()
 }
 
 /// Text without anything that a terminal would act upon: control characters and the marks that

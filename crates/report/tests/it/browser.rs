@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Long, since the machine may be busy; nothing waits for it when all is well.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A running browser; ends with this value.
 pub struct Browser {
@@ -68,7 +68,7 @@ impl Browser {
         });
         let mut browser =
             Self { child, to, from, last_id: 0, events: Vec::new(), _profile: profile };
-        match browser.call(None, "Browser.getVersion", json!({})) {
+        match browser.call(None, "Browser.getVersion", &json!({})) {
             Ok(_) => Ok(browser),
             Err(error) => Err(format!("{} does not answer: {error}", program.display())),
         }
@@ -76,15 +76,15 @@ impl Browser {
 
     /// Opens a new tab, `width` pixels wide, on an empty page.
     pub fn tab(&mut self, width: u32) -> Tab<'_> {
-        let target = self.call(None, "Target.createTarget", json!({ "url": "about:blank" }));
+        let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
         let target = target.expect("a tab opens")["targetId"].clone();
         let attach = json!({ "targetId": target, "flatten": true });
-        let session = self.call(None, "Target.attachToTarget", attach).expect("the tab attaches");
+        let session = self.call(None, "Target.attachToTarget", &attach).expect("the tab attaches");
         let session = session["sessionId"].as_str().expect("a session has an id").to_owned();
         self.events.clear();
         let mut tab = Tab { browser: self, session, target };
         for domain in ["Page", "Runtime", "Network", "Log"] {
-            tab.call(&format!("{domain}.enable"), json!({}));
+            tab.call(&format!("{domain}.enable"), &json!({}));
         }
         tab.width(width);
         tab
@@ -94,7 +94,7 @@ impl Browser {
         &mut self,
         session: Option<&str>,
         method: &str,
-        params: Value,
+        params: &Value,
     ) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
@@ -153,11 +153,11 @@ impl Tab<'_> {
     /// Closes the tab.
     pub fn close(self) {
         let target = json!({ "targetId": self.target });
-        self.browser.call(None, "Target.closeTarget", target).expect("a tab closes");
+        self.browser.call(None, "Target.closeTarget", &target).expect("a tab closes");
     }
 
     /// Sends one command and returns its result.
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub fn call(&mut self, method: &str, params: &Value) -> Value {
         self.browser
             .call(Some(&self.session), method, params)
             .unwrap_or_else(|error| panic!("{method}: {error}"))
@@ -167,7 +167,7 @@ impl Tab<'_> {
     pub fn open(&mut self, file: &Path) {
         self.browser.events.clear();
         let url = format!("file://{}", file.display());
-        let reply = self.call("Page.navigate", json!({ "url": url }));
+        let reply = self.call("Page.navigate", &json!({ "url": url }));
         assert_eq!(reply.get("errorText"), None, "{url}");
         self.wait_for("Page.loadEventFired");
     }
@@ -175,7 +175,7 @@ impl Tab<'_> {
     /// Loads the page again.
     pub fn reload(&mut self) {
         self.browser.events.clear();
-        self.call("Page.reload", json!({}));
+        self.call("Page.reload", &json!({}));
         self.wait_for("Page.loadEventFired");
     }
 
@@ -189,21 +189,21 @@ impl Tab<'_> {
     pub fn width(&mut self, width: u32) {
         let size =
             json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
-        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setDeviceMetricsOverride", &size);
         self.settle();
     }
 
     /// Makes the page believe in a medium (`screen`, `print`) and a preferred colour scheme.
     pub fn media(&mut self, medium: &str, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.call("Emulation.setEmulatedMedia", json!({ "media": medium, "features": features }));
+        self.call("Emulation.setEmulatedMedia", &json!({ "media": medium, "features": features }));
     }
 
     /// The value of an expression.
     pub fn eval(&mut self, expression: &str) -> Value {
         let params =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let reply = self.call("Runtime.evaluate", params);
+        let reply = self.call("Runtime.evaluate", &params);
         assert_eq!(reply.get("exceptionDetails"), None, "{expression}");
         reply["result"]["value"].clone()
     }
@@ -238,7 +238,7 @@ impl Tab<'_> {
             if kind == "keyDown" && key == "Enter" {
                 event["text"] = "\r".into();
             }
-            self.call("Input.dispatchKeyEvent", event);
+            self.call("Input.dispatchKeyEvent", &event);
         }
     }
 
@@ -263,7 +263,7 @@ impl Tab<'_> {
         let buttons = u32::from(held && kind != "mouseReleased");
         let event = json!({ "type": kind, "x": x, "y": y, "button": button, "buttons": buttons,
             "clickCount": clicks });
-        self.call("Input.dispatchMouseEvent", event);
+        self.call("Input.dispatchMouseEvent", &event);
     }
 
     /// Moves the mouse into an element.
@@ -311,25 +311,30 @@ impl Tab<'_> {
         self.browser.events.iter().filter(sent).map(url).collect()
     }
 
-    /// Saves a picture of the whole page where a developer finds it after the test.
+    /// Saves a picture of the whole page where a developer finds it, if `WEARMARK_PICTURES` is set.
     pub fn screenshot(&mut self, name: &str) {
+        if std::env::var_os("WEARMARK_PICTURES").is_none() {
+            return;
+        }
         let params = json!({ "captureBeyondViewport": true });
-        let reply = self.call("Page.captureScreenshot", params);
+        let reply = self.call("Page.captureScreenshot", &params);
         let text = reply["data"].as_str().expect("a picture is text");
         std::fs::write(picture(&format!("{name}.png")), base64(text)).expect("a picture is saved");
     }
 
-    /// Saves the page as it is printed and returns the file's bytes.
+    /// Prints the page to a PDF file's bytes; kept like a picture.
     pub fn pdf(&mut self, name: &str) -> Vec<u8> {
         let params = json!({ "preferCSSPageSize": true, "paperWidth": 8.27, "paperHeight": 11.69 });
-        let reply = self.call("Page.printToPDF", params);
+        let reply = self.call("Page.printToPDF", &params);
         let bytes = base64(reply["data"].as_str().expect("a document is text"));
-        std::fs::write(picture(&format!("{name}.pdf")), &bytes).expect("a document is saved");
+        if std::env::var_os("WEARMARK_PICTURES").is_some() {
+            std::fs::write(picture(&format!("{name}.pdf")), &bytes).expect("a document is saved");
+        }
         bytes
     }
 }
 
-/// Where pictures of the last run are kept: `target/tmp/report`.
+/// Where pictures are kept: `target/tmp/report`.
 fn picture(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&folder).expect("the target folder is writable");

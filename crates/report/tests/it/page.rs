@@ -1,7 +1,7 @@
 //! The HTML page in a real browser: opens quietly, shows every figure, answers mouse and keyboard,
 //! is legible in both themes and on paper, and survives hostile texts.
 //!
-//! Skipped with a reason where there is no Chromium. Pictures of the last run are kept in
+//! Skipped with a reason where there is no Chromium. With `WEARMARK_PICTURES=1` pictures are kept in
 //! `target/tmp/report`; they are for people, not compared, since fonts differ between machines.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,10 +72,12 @@ fn write(folder: &Path, page: &Page) -> PathBuf {
 }
 
 fn figures(page: &Page) -> Vec<&Figure> {
-    let figure = |item| match item {
-        &Item::Figure(ref figure) => Some(figure),
-        Item::Table(_) => None,
-    };
+    fn figure(item: &Item) -> Option<&Figure> {
+        match item {
+            Item::Figure(figure) => Some(figure),
+            Item::Table(_) => None,
+        }
+    }
     page.sections.iter().flat_map(|section| &section.items).filter_map(figure).collect()
 }
 
@@ -241,7 +243,7 @@ fn drag_zooms(tab: &mut Tab<'_>, _: &Path) {
         let (from, to) = (tab.point_in(&frame, 0.4, 0.4), tab.point_in(&frame, 0.6, height));
         tab.mouse("mouseMoved", from, 0);
         tab.mouse("mousePressed", from, 1);
-        tab.mouse("mouseMoved", ((from.0 + to.0) / 2.0, from.1), 1);
+        tab.mouse("mouseMoved", (f64::midpoint(from.0, to.0), from.1), 1);
         tab.mouse("mouseMoved", to, 1);
         tab.mouse("mouseReleased", to, 1);
     };
@@ -334,7 +336,7 @@ fn print_is_complete(tab: &mut Tab<'_>, _: &Path) {
 }
 
 fn useful_without_script(tab: &mut Tab<'_>, _: &Path) {
-    tab.call("Emulation.setScriptExecutionDisabled", serde_json::json!({ "value": true }));
+    tab.call("Emulation.setScriptExecutionDisabled", &serde_json::json!({ "value": true }));
     tab.reload();
     assert_eq!(tab.eval("document.querySelectorAll('.chart-frame').length"), 0);
     let hidden = tab.eval(
@@ -344,7 +346,7 @@ fn useful_without_script(tab: &mut Tab<'_>, _: &Path) {
     assert_eq!(hidden, "", "every figure shows its data");
     assert_eq!(tab.eval("document.querySelector('#theme').checkVisibility()"), false);
     tab.screenshot("without-script");
-    tab.call("Emulation.setScriptExecutionDisabled", serde_json::json!({ "value": false }));
+    tab.call("Emulation.setScriptExecutionDisabled", &serde_json::json!({ "value": false }));
 }
 
 fn narrow_fits(tab: &mut Tab<'_>, _: &Path) {
@@ -362,7 +364,7 @@ fn narrow_fits(tab: &mut Tab<'_>, _: &Path) {
 }
 
 fn operable_things_are_named(tab: &mut Tab<'_>, _: &Path) {
-    let tree = tab.call("Accessibility.getFullAXTree", serde_json::json!({}));
+    let tree = tab.call("Accessibility.getFullAXTree", &serde_json::json!({}));
     let nodes = tree["nodes"].as_array().expect("a tree has nodes");
     let mut named = 0;
     for node in nodes.iter().filter(|node| node["ignored"] != true) {
