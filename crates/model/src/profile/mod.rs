@@ -13,6 +13,8 @@ mod check;
 mod parameter;
 mod shipped;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use parameter::Parameter;

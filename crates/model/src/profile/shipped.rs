@@ -16,4 +16,16 @@ macro_rules! shipped {
     };
 }
 
-static SHIPPED: &[(&str, &str)] = shipped!["mtron-pro-7500"];
+static SHIPPED: &[(&str, &str)] = shipped![
+    "aws-gp3",
+    "fuji-xerox-gigaexpress",
+    "hgst-hds72107",
+    "intel-p3700",
+    "intel-p4800x",
+    "intel-x25-e",
+    "kioxia-cm6",
+    "mtron-pro-7500",
+    "ocz-vertex-ex",
+    "samsung-860-qvo",
+    "samsung-mcaqe32g",
+];

@@ -1,6 +1,6 @@
 //! The sections of a profile, as they stand in its file.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use trace::Op;
 use units::Bytes;
 
@@ -75,7 +75,7 @@ pub enum DeviceSpec {
 #[serde(deny_unknown_fields)]
 pub struct LinearSpec {
     /// Size of the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "capacity_text")]
     pub capacity: Option<Bytes>,
     /// `per_stream` or `global`: whose previous request decides what is sequential.
     #[serde(default)]
@@ -212,7 +212,7 @@ pub enum After {
 #[serde(deny_unknown_fields)]
 pub struct RamSpec {
     /// Size of the device.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "capacity_text")]
     pub capacity: Option<Bytes>,
     /// Fixed time per request, us.
     pub latency_us: Parameter,
@@ -248,4 +248,16 @@ pub struct WriteCacheSpec {
     /// Whether a flush is acknowledged from the cache.
     #[serde(default)]
     pub power_loss_protected: bool,
+}
+
+/// Makers count capacities in powers of ten: `32GB` where that is exact.
+fn capacity_text<S: Serializer>(capacity: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+    const GB: u64 = 1_000_000_000;
+    match capacity {
+        Some(Bytes(bytes)) if bytes % GB == 0 && *bytes > 0 => {
+            to.collect_str(&format_args!("{}GB", bytes / GB))
+        }
+        Some(bytes) => bytes.serialize(to),
+        None => to.serialize_none(),
+    }
 }

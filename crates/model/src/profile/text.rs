@@ -143,9 +143,70 @@ pub(super) fn write(profile: &Profile) -> String {
     out
 }
 
+/// The order in which a person would write the keys; those not named here follow alphabetically.
+const ORDER: &[&str] = &[
+    "profile",
+    "state",
+    "device",
+    "write_cache",
+    "validation",
+    "name",
+    "description",
+    "class",
+    "condition",
+    "fill",
+    "measured",
+    "kind",
+    "capacity",
+    "capacity_mb",
+    "line",
+    "sequential_detection",
+    "parallelism",
+    "op",
+    "pattern",
+    "size",
+    "after",
+    "idle_us",
+    "read",
+    "write",
+    "base_us",
+    "us_per_kib",
+    "us_per_dirty_kib",
+    "us_per_dirty_request",
+    "r_squared",
+    "ceiling_iops",
+    "ceiling_mb_per_s",
+    "hit_base_us",
+    "hit_us_per_kib",
+    "read_factor",
+    "write_factor",
+    "flush",
+    "durable_write",
+    "mixed",
+    "error_ratio",
+    "interval",
+    "device_against_itself",
+    "trace",
+    "date",
+    "source",
+    "sources",
+    "samples",
+    "quantiles",
+    "residual",
+];
+
+/// The entries of `table` in writing order.
+fn ordered(table: &Table) -> Vec<(&String, &Value)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    // The sort is stable and the table alphabetical.
+    entries.sort_by_key(|(key, _)| ORDER.iter().position(|own| own == key).unwrap_or(ORDER.len()));
+    entries
+}
+
 /// Writes `table` as section `name`: plain keys and parameters first, sections below.
 fn write_section(out: &mut String, name: &str, table: &Table) {
-    let own: Vec<_> = table.iter().filter(|(_, value)| !is_section(value)).collect();
+    let (sections, own): (Vec<_>, Vec<_>) =
+        ordered(table).into_iter().partition(|(_, value)| is_section(value));
     if !name.is_empty() && !own.is_empty() {
         if !out.is_empty() {
             out.push('\n');
@@ -155,14 +216,14 @@ fn write_section(out: &mut String, name: &str, table: &Table) {
     for (key, value) in own {
         write_value(out, key, value);
     }
-    for (key, value) in table.iter().filter(|(_, value)| is_section(value)) {
+    for (key, value) in sections {
         let path = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
         match value {
             Value::Table(inner) => write_section(out, &path, inner),
             Value::Array(items) => {
                 for item in items.iter().filter_map(Value::as_table) {
                     out.push_str(&format!("\n[[{path}]]\n"));
-                    item.iter().for_each(|(key, value)| write_value(out, key, value));
+                    ordered(item).iter().for_each(|(key, value)| write_value(out, key, value));
                 }
             }
             _ => unreachable!("only tables and arrays of tables are sections"),

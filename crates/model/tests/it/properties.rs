@@ -18,11 +18,8 @@ fn rich() -> LinearParameters {
         context,
         ratios: ratios.clone(),
     };
-    let with_ceiling = |line: Line| Line {
-        ceiling_iops: Some(90_000.0),
-        ceiling_bytes_per_s: Some(4e8),
-        ..line
-    };
+    let with_ceiling =
+        |line: Line| Line { ceiling_iops: Some(90_000.0), ceiling_bytes_per_s: Some(4e8), ..line };
     LinearParameters {
         read: [with_ceiling(line(40_000.0, 2.0)), with_ceiling(line(60_000.0, 3.0))],
         write: [with_ceiling(line(20_000.0, 2.5)), with_ceiling(line(25_000.0, 4.0))],
