@@ -196,7 +196,7 @@ impl From<Parts> for Histogram {
 
 /// The bucket of a value: below 512 the value itself, above it 256 buckets per power of two.
 #[inline]
-fn index_of(value: u64) -> usize {
+pub(crate) fn index_of(value: u64) -> usize {
     let top_bit = (value | (1 << SUB_BITS)).ilog2();
     let shift = top_bit - SUB_BITS;
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
