@@ -177,3 +177,90 @@ impl Trace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three requests on two streams, everything observed.
+    fn good() -> Trace {
+        Trace {
+            due: vec![0, 5, 5],
+            offset: vec![0, 4096, 0],
+            len: vec![512, 4096, 0],
+            op: vec![Op::Read, Op::Write, Op::Flush],
+            stream: vec![0, 1, 1],
+            observed: Some(Observed {
+                service: vec![1, 2, 3],
+                actor: vec![0, 0, 1],
+                transaction: vec![1, 1, 0],
+            }),
+            streams: vec![Stream { name: "data".to_owned() }, Stream { name: "log".to_owned() }],
+            origin: Origin::default(),
+        }
+    }
+
+    #[track_caller]
+    fn check(spoil: impl FnOnce(&mut Trace), expected: Option<&Malformed>) {
+        let mut trace = good();
+        spoil(&mut trace);
+        assert_eq!(trace.validate().err().as_ref(), expected);
+    }
+
+    #[test]
+    fn good_traces_pass() {
+        check(|_| (), None);
+        check(|trace| trace.observed = None, None);
+        check(|trace| *trace = Trace::default(), None);
+        check(|trace| trace.offset[1] = u64::MAX - 4096, None);
+    }
+
+    #[test]
+    fn every_column_must_be_as_long_as_due() {
+        type Spoil = fn(&mut Trace);
+        let observed: fn(&mut Trace) -> &mut Observed = |t| t.observed.as_mut().expect("observed");
+        let cases: [(&str, Spoil); 4] = [
+            ("offset", |trace| trace.offset.push(0)),
+            ("len", |trace| trace.len.push(0)),
+            ("op", |trace| trace.op.push(Op::Read)),
+            ("stream", |trace| trace.stream.push(0)),
+        ];
+        for (column, spoil) in cases {
+            check(spoil, Some(&Malformed::Ragged { column, expected: 3, found: 4 }));
+        }
+        let ragged = |column| Some(Malformed::Ragged { column, expected: 3, found: 2 });
+        check(|trace| _ = observed(trace).service.pop(), ragged("service").as_ref());
+        check(|trace| _ = observed(trace).actor.pop(), ragged("actor").as_ref());
+        check(|trace| _ = observed(trace).transaction.pop(), ragged("transaction").as_ref());
+    }
+
+    #[test]
+    fn time_must_not_run_back() {
+        check(|trace| trace.due[2] = 4, Some(&Malformed::TimeRunsBack { index: 2 }));
+    }
+
+    #[test]
+    fn every_stream_must_be_in_the_table() {
+        let unknown = Malformed::UnknownStream { index: 1, stream: 2, count: 2 };
+        check(|trace| trace.stream[1] = 2, Some(&unknown));
+        let unknown = Malformed::UnknownStream { index: 0, stream: 0, count: 0 };
+        check(|trace| trace.streams.clear(), Some(&unknown));
+    }
+
+    #[test]
+    fn no_request_may_end_beyond_the_largest_address() {
+        let spoil = |trace: &mut Trace| trace.offset[1] = u64::MAX - 4095;
+        check(spoil, Some(&Malformed::AddressOverflow { index: 1 }));
+    }
+
+    #[test]
+    fn views_agree_with_the_columns() {
+        let trace = good();
+        assert_eq!((trace.count(), trace.is_empty(), trace.span()), (3, false, Nanos(5)));
+        assert_eq!(trace.extent(), Bytes(8192));
+        let mut copy = Trace { streams: trace.streams.clone(), ..Trace::default() };
+        trace.requests().for_each(|request| copy.push(request));
+        copy.observed.clone_from(&trace.observed);
+        assert_eq!(copy, trace);
+    }
+}

@@ -81,3 +81,67 @@ pub fn detect(path: &Path) -> Result<Detected> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Pattern, poisson};
+    use events::Hint;
+    use std::path::PathBuf;
+    use units::Rate;
+
+    /// A file of that content, and the directory that keeps it alive.
+    fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("trace");
+        std::fs::write(&path, content).expect("written");
+        (directory, path)
+    }
+
+    #[test]
+    fn formats_are_told_apart_by_content() {
+        let (_directory, path) = file(b"");
+        let trace = poisson(1, 100, Rate(1000.0), &Pattern::default());
+        own::write(&trace, &path).expect("written");
+        let (read_back, detected) = read(&path).expect("reads");
+        assert_eq!((read_back, detected.format), (trace.clone(), Format::Own));
+        spc::write(&trace, &path).expect("written");
+        let (read_back, detected) = read(&path).expect("reads");
+        assert_eq!((read_back.due, detected.format), (trace.due, Format::Spc));
+        assert!(detected.evidence.contains("0,"), "{}", detected.evidence);
+    }
+
+    #[track_caller]
+    fn check_foreign(content: &[u8], expected: &str) {
+        let (_directory, path) = file(content);
+        let error = read(&path).expect_err("foreign");
+        assert!(matches!(error, Error::Foreign { .. }) && error.hint().is_some());
+        let text = error.to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_it_looks_like() {
+        check_foreign(b"", "it is empty");
+        check_foreign(b"\n \n", "it is empty");
+        check_foreign(b"\x7fELF\x02", "'\\u{7f}ELF\\u{2}', which is not SPC text: ASU is not");
+        check_foreign(b"Timestamp,Response,IOType\n", "it starts with 'Timestamp,Response,IOType'");
+        check_foreign(b"PAR2 and so on", "ASU is not a whole number");
+    }
+
+    #[test]
+    fn a_wrong_line_behind_a_right_one_is_an_error_of_that_line() {
+        let (_directory, path) = file(b"0,1,512,r,0.0\nnonsense\n");
+        let error = read(&path).expect_err("a wrong line");
+        assert!(error.to_string().contains("trace:2: ASU is not"), "{error}");
+        assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn a_missing_file_or_a_directory_is_an_error() {
+        let (directory, _path) = file(b"");
+        assert!(matches!(read(directory.path()), Err(Error::Io { .. })));
+        let error = read(&directory.path().join("none")).expect_err("missing");
+        assert_eq!(error.hint().as_deref(), Some("check the path"));
+    }
+}

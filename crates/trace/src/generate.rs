@@ -218,3 +218,71 @@ fn empty(generator: &str, seed: u64, streams: &[&str]) -> Trace {
         ..Trace::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oltp_like_has_the_shape_it_promises() {
+        let settings = OltpLike::default();
+        let trace = oltp_like(&settings);
+        assert_eq!(trace.validate(), Ok(()));
+        assert_eq!(trace, oltp_like(&settings));
+        assert_ne!(trace.due, oltp_like(&OltpLike { seed: 2, ..settings }).due);
+        let database = settings.database_pages * u64::from(settings.page_bytes);
+        let (mut reads, mut hot, mut commits, mut next) = (0u64, 0u64, 0u64, database);
+        for (index, request) in trace.requests().enumerate() {
+            match (request.op, request.stream) {
+                (Op::Read, DATA) => {
+                    reads += 1;
+                    hot += u64::from(request.offset.0 < database / 5);
+                    assert!(request.offset.0 + u64::from(request.len) <= database);
+                }
+                (Op::Write, LOG) => {
+                    commits += 1;
+                    assert_eq!(request.offset.0, next, "the log is appended");
+                    next += u64::from(request.len);
+                    let after = trace.request(index + 1);
+                    assert_eq!((after.op, after.due), (Op::Flush, request.due));
+                }
+                (Op::Write, DATA) => assert!(request.due.0 >= settings.checkpoint_interval_ns),
+                (op, _) => assert_eq!(op, Op::Flush),
+            }
+        }
+        assert_eq!(commits, settings.transactions);
+        let per_transaction = reads as f64 / settings.transactions as f64;
+        assert!((per_transaction - 6.0).abs() < 0.2, "{per_transaction} reads");
+        assert!((hot as f64 / reads as f64 - 0.8).abs() < 0.02);
+        // 20 s make three checkpoints at least, each of nearly 2,000 distinct pages.
+        let writes = trace.op.iter().filter(|op| **op == Op::Write).count() as u64 - commits;
+        assert!((5_000..=8_000).contains(&writes), "{writes} checkpoint writes");
+    }
+
+    #[test]
+    fn small_settings_do_not_break_it() {
+        let none = OltpLike { transactions: 0, ..OltpLike::default() };
+        assert!(oltp_like(&none).is_empty());
+        let tiny = OltpLike {
+            transactions: 10,
+            database_pages: 1,
+            pages_read_per_transaction: 0.0,
+            log_bytes_per_transaction: 0.0,
+            checkpoint_interval_ns: 1_000_000,
+            pages_per_checkpoint: 0,
+            ..OltpLike::default()
+        };
+        assert_eq!(oltp_like(&tiny).validate(), Ok(()));
+        let pattern = Pattern { size_bytes: 0, range_bytes: 0, ..Pattern::default() };
+        assert_eq!(uniform(1, 10, Rate(10.0), &pattern).validate(), Ok(()));
+        assert_eq!(poisson(1, 10, Rate(0.0), &Pattern::default()).validate(), Ok(()));
+    }
+
+    #[test]
+    fn sequential_patterns_wrap_at_the_end_of_the_range() {
+        let pattern = Pattern { sequential: true, range_bytes: 3 * 4096, ..Pattern::default() };
+        let trace = uniform(1, 5, Rate(1000.0), &pattern);
+        assert_eq!(trace.offset, [0, 4096, 8192, 0, 4096]);
+        assert_eq!(trace.due, [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000]);
+    }
+}

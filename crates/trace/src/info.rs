@@ -254,3 +254,105 @@ fn rates(trace: &Trace) -> Vec<RateWindow> {
     });
     series.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{OltpLike, Pattern, oltp_like, poisson, uniform};
+    use crate::{Request, Stream};
+    use proptest::prelude::*;
+    use units::{Bytes, Nanos, Rate};
+
+    /// (due, offset, len, op, stream) on streams `data` and `log`.
+    fn trace(rows: &[(u64, u64, u32, Op, u16)]) -> Trace {
+        let streams = ["data", "log"].map(|name| Stream { name: name.to_owned() }).to_vec();
+        let mut trace = Trace { streams, ..Trace::default() };
+        for &(due, offset, len, op, stream) in rows {
+            let (due, offset) = (Nanos(due), Bytes(offset));
+            trace.push(Request { due, offset, len, op, stream });
+        }
+        trace
+    }
+
+    #[test]
+    fn counted_by_hand() {
+        let second = 1_000_000_000;
+        let info = characterise(&trace(&[
+            (0, 0, 4096, Op::Read, 0),
+            // Sequential to the read in front, although a log write lies between them.
+            (second, 4096, 8192, Op::Write, 1),
+            (2 * second, 4096, 4096, Op::Read, 0),
+            // Touches the two blocks at 8192 again and half of a third.
+            (2 * second, 10_000, 8192, Op::Write, 0),
+            (4 * second, 0, 0, Op::Flush, 1),
+            (4 * second, 1 << 20, 4096, Op::Trim, 1),
+        ]));
+        assert_eq!((info.span_s, info.extent_bytes), (4.0, (1 << 20) + 4096));
+        let all = &info.all;
+        assert_eq!((all.reads, all.writes, all.trims, all.flushes, all.requests), (2, 2, 1, 1, 6));
+        assert_eq!((all.read_bytes, all.write_bytes, all.mean_size_bytes), (8192, 16_384, 6144.0));
+        assert_eq!((all.requests_per_s, all.gap_mean_ns), (1.5, 0.8e9));
+        // Gaps 1, 1, 0, 2, 0 s: variance 0.56 s^2 about a mean of 0.8 s.
+        assert!((all.gap_variation - 0.56f64.sqrt() / 0.8).abs() < 1e-12);
+        // Blocks 0; 1, 2; 1; 2, 3, 4.
+        assert_eq!((all.working_set_blocks, all.aligned_share), (5, 0.75));
+        assert_eq!(all.sequential_share, 1.0, "one follower, and it is sequential");
+        let sizes: Vec<_> = all.sizes.iter().map(|s| (s.size_bytes, s.reads, s.writes)).collect();
+        assert_eq!(sizes, [(4096, 2, 0), (8192, 0, 2)]);
+        let [data, log] = &info.streams[..] else { panic!("two streams") };
+        assert_eq!((data.name.as_str(), data.requests, data.working_set_blocks), ("data", 3, 5));
+        assert_eq!((log.requests, log.flush_share, log.sequential_share), (3, 1.0 / 3.0, 0.0));
+    }
+
+    #[test]
+    fn rates_add_up_to_the_counts() {
+        let trace = oltp_like(&OltpLike { transactions: 3000, ..OltpLike::default() });
+        let info = characterise(&trace);
+        assert!((100..=200).contains(&info.rates.len()), "{}", info.rates.len());
+        let seconds = info.rates[1].at_s;
+        let sum = |rate: fn(&RateWindow) -> f64| info.rates.iter().map(rate).sum::<f64>() * seconds;
+        assert!((sum(|w| w.reads_per_s) - info.all.reads as f64).abs() < 1e-6);
+        assert!((sum(|w| w.flushes_per_s) - info.all.flushes as f64).abs() < 1e-6);
+        let bytes = (info.all.read_bytes + info.all.write_bytes) as f64;
+        assert!((sum(|w| w.bytes_per_s) - bytes).abs() < 1.0);
+    }
+
+    #[test]
+    fn patterns_have_their_closed_forms() {
+        let pattern = Pattern { read_share: 0.25, ..Pattern::default() };
+        let info = characterise(&poisson(1, 100_000, Rate(5000.0), &pattern)).all;
+        assert!((info.gap_variation - 1.0).abs() < 0.02, "Poisson: {}", info.gap_variation);
+        assert!((info.requests_per_s / 5000.0 - 1.0).abs() < 0.02);
+        assert!((info.read_share - 0.25).abs() < 0.01 && info.aligned_share == 1.0);
+        // 100,000 draws of 262,144 blocks leave exp(-100,000 / 262,144) of them untouched.
+        let expected = 262_144.0 * (1.0 - (-100_000.0f64 / 262_144.0).exp());
+        assert!((info.working_set_blocks as f64 / expected - 1.0).abs() < 0.01);
+        let pattern = Pattern { sequential: true, ..Pattern::default() };
+        let info = characterise(&uniform(1, 1000, Rate(1000.0), &pattern)).all;
+        assert_eq!((info.gap_mean_ns, info.gap_variation), (1e6, 0.0));
+        assert_eq!((info.sequential_share, info.working_set_blocks), (1.0, 1000));
+    }
+
+    #[test]
+    fn an_empty_trace_has_figures_too() {
+        let info = characterise(&trace(&[]));
+        assert_eq!((info.all.requests, info.all.read_share, info.rates.len()), (0, 0.0, 0));
+        assert_eq!(info.streams.len(), 2);
+        let one = characterise(&trace(&[(0, 0, 512, Op::Read, 0)]));
+        assert_eq!((one.all.requests_per_s, one.all.aligned_share), (0.0, 0.0));
+        let text = serde_json::to_string(&one).expect("serialises");
+        assert_eq!(serde_json::from_str::<Info>(&text).expect("reads"), one);
+    }
+
+    proptest! {
+        #[test]
+        fn the_union_of_ranges_is_counted_once(ranges in prop::collection::vec((0u64..50, 0u64..9), 0..30)) {
+            let mut touched = std::collections::BTreeSet::new();
+            let mut closed: Vec<_> = ranges.iter().map(|(first, more)| (*first, first + more)).collect();
+            for (first, last) in &closed {
+                touched.extend(*first..=*last);
+            }
+            prop_assert_eq!(covered(&mut closed), touched.len() as u64);
+        }
+    }
+}

@@ -319,3 +319,219 @@ fn blank(text: &[u8]) -> std::result::Result<&[u8], Cause> {
     }
     Ok(&text[text.len().min(end + 1)..])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Pattern, poisson};
+    use proptest::prelude::*;
+    use units::Rate;
+
+    fn parse(text: &[u8]) -> Result<Trace> {
+        read_from(text, Path::new("some.spc"))
+    }
+
+    /// Two lines as the UMass repository has them, then what else the format allows.
+    const EXAMPLE: &[u8] = b"0,303567,3584,w,0.000000\n\
+        1,55590,3072,R,0.026214\r\n\
+        \n\
+        12,0,512,W,1.5,optional,fields\n\
+        0,1,0,r,2";
+
+    #[test]
+    fn lines_become_requests() {
+        let trace = parse(EXAMPLE).expect("reads");
+        let shown: Vec<_> = trace
+            .requests()
+            .map(|r| {
+                (r.due.0, r.offset.0, r.len, r.op, trace.streams[r.stream as usize].name.as_str())
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (0, 303_567 * 512, 3584, Op::Write, "asu0"),
+                (26_214_000, 55_590 * 512, 3072, Op::Read, "asu1"),
+                (1_500_000_000, 0, 512, Op::Write, "asu12"),
+                (2_000_000_000, 512, 0, Op::Read, "asu0"),
+            ]
+        );
+    }
+
+    #[test]
+    fn streams_are_in_the_order_of_their_numbers() {
+        let trace = parse(b"5,0,1,r,0\n2,0,2,r,0\n5,0,3,r,0\n9,0,4,r,0\n").expect("reads");
+        let names: Vec<_> = trace.streams.iter().map(|stream| stream.name.as_str()).collect();
+        assert_eq!(
+            (names.as_slice(), trace.stream),
+            (["asu2", "asu5", "asu9"].as_slice(), vec![1, 0, 1, 2])
+        );
+    }
+
+    #[test]
+    fn times_are_kept_to_the_nanosecond() {
+        for (text, expected) in [
+            ("0.1234567891", 123_456_789),
+            ("0.000000001", 1),
+            ("3.", 3_000_000_000),
+            ("18446744073.709551615", u64::MAX),
+            ("00000000000000000.5", 500_000_000),
+        ] {
+            let trace = parse(format!("0,0,1,r,{text}").as_bytes()).expect(text);
+            assert_eq!(trace.due, [expected], "{text}");
+        }
+    }
+
+    #[track_caller]
+    fn check_error(text: &[u8], expected: &str) {
+        assert_eq!(parse(text).expect_err("a wrong line").to_string(), expected);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_its_cause() {
+        let one = "some.spc:1: ";
+        for (line, cause) in [
+            ("x,1,512,r,0", "ASU is not a whole number: 'x,1,512,r,0'"),
+            (",1,512,r,0", "ASU is not a whole number: ',1,512,r,0'"),
+            ("-1,1,512,r,0", "ASU is not a whole number: '-1,1,512,r,0'"),
+            ("0,1.5,512,r,0", "a field is not a whole number: '0,1.5,512,r,0'"),
+            ("0,1,r,0", "size is not a whole number: '0,1,r,0'"),
+            ("0,1,512", "fewer than five fields, separated by commas: '0,1,512'"),
+            ("0,1,512,r", "fewer than five fields, separated by commas: '0,1,512,r'"),
+            ("0,1,512,", "the opcode is neither r nor w: '0,1,512,'"),
+            ("0,1,512,x,0", "the opcode is neither r nor w: '0,1,512,x,0'"),
+            ("0,1,512,r,", "the timestamp is not a number of seconds: '0,1,512,r,'"),
+            ("0,1,512,r,-1", "the timestamp is not a number of seconds: '0,1,512,r,-1'"),
+            (
+                "0,1,512,r,1e3",
+                "something other than a comma follows the timestamp: '0,1,512,r,1e3'",
+            ),
+            (
+                "0,1,512,r,1 x",
+                "something other than a comma follows the timestamp: '0,1,512,r,1 x'",
+            ),
+            (" 0,1,512,r,1", "something other than a comma follows the timestamp: ' 0,1,512,r,1'"),
+            ("65535,1,512,r,1", "ASU is too large: '65535,1,512,r,1'"),
+            ("0,1,4294967296,r,1", "size is too large: '0,1,4294967296,r,1'"),
+            ("0,36028797018963968,1,r,1", "LBA is too large: '0,36028797018963968,1,r,1'"),
+            ("0,36028797018963967,512,r,1", "LBA is too large: '0,36028797018963967,512,r,1'"),
+            ("0,99999999999999999999,1,r,1", "LBA is too large: '0,99999999999999999999,1,r,1'"),
+            (
+                "0,1,1,r,18446744073.709551616",
+                "timestamp is too large: '0,1,1,r,18446744073.709551616'",
+            ),
+        ] {
+            check_error(line.as_bytes(), &format!("{one}{cause}"));
+        }
+        check_error(
+            b"0,1,512,r,2\n\n0,1,512,r,1\n0,1,512,r,3",
+            "some.spc:3: the timestamp is before the one in front of it: '0,1,512,r,1'",
+        );
+        check_error(b"0,1,512,r,0\n\xff\n", "some.spc:2: ASU is not a whole number: '\u{fffd}'");
+    }
+
+    #[test]
+    fn a_line_that_never_ends_is_refused_before_memory_is() {
+        let text = vec![b'7'; 3 * CHUNK_BYTES];
+        check_error(&text, "some.spc:1: the line never ends");
+    }
+
+    #[test]
+    fn nothing_is_an_empty_trace() {
+        assert!(parse(b"").expect("reads").is_empty());
+        assert!(parse(b"\n \r\n").expect("reads").is_empty());
+    }
+
+    fn write_and_read(trace: &Trace) -> Result<Trace> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("trace.spc");
+        write(trace, &path).and_then(|()| read(&path)).inspect_err(|_| assert!(!path.exists()))
+    }
+
+    #[test]
+    fn what_spc_cannot_say_is_refused() {
+        let mut trace = poisson(1, 3, Rate(100.0), &Pattern::default());
+        trace.op[2] = Op::Flush;
+        let error = write_and_read(&trace).expect_err("refused").to_string();
+        assert!(error.ends_with("request 2 cannot be written: SPC has no flush"), "{error}");
+        trace.op[2] = Op::Read;
+        trace.offset[1] = 100;
+        let error = write_and_read(&trace).expect_err("refused").to_string();
+        assert!(error.ends_with("offset 100 is not a multiple of 512 bytes"), "{error}");
+    }
+
+    #[test]
+    fn streams_without_numbers_are_numbered() {
+        let mut trace = poisson(1, 3, Rate(100.0), &Pattern::default());
+        let read = write_and_read(&trace).expect("reads");
+        assert_eq!(read.streams[0].name, "asu0");
+        trace.streams[0].name = "asu41".to_owned();
+        assert_eq!(write_and_read(&trace).expect("reads").streams[0].name, "asu41");
+    }
+
+    /// Hands out at most so many bytes at a time.
+    struct Trickle<'a>(&'a [u8], usize);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+            let room_size = room.len().min(self.1);
+            self.0.read(&mut room[..room_size])
+        }
+    }
+
+    /// Text that is almost SPC.
+    fn almost_spc() -> impl Strategy<Value = Vec<u8>> {
+        let piece =
+            prop::sample::select(vec!["0", "1", "7", "9", ",", ".", "r", "w", "\n", " ", "\r"]);
+        let noise = prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat());
+        let line =
+            (0u32..3, 0u32..100, 0u32..9999, any::<bool>(), 0u32..3).prop_map(|(a, l, s, r, t)| {
+                format!("{a},{l},{s},{},{t}.25\n", if r { 'r' } else { 'w' })
+            });
+        prop::collection::vec(prop_oneof![4 => line, 1 => noise], 0..20)
+            .prop_map(|lines| lines.concat().into_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_trace_or_an_error(bytes: Vec<u8>) {
+            if let Ok(trace) = parse(&bytes) {
+                prop_assert_eq!(trace.validate(), Ok(()));
+            }
+        }
+
+        #[test]
+        fn chunks_make_no_difference(text in almost_spc(), size in 1usize..40) {
+            let at_once = parse(&text).map_err(|error| error.to_string());
+            let trickled = read_from(Trickle(&text, size), Path::new("some.spc"));
+            prop_assert_eq!(trickled.map_err(|error| error.to_string()), at_once);
+        }
+
+        #[test]
+        fn what_was_written_comes_back(
+            rows in prop::collection::vec((0u64..1 << 40, 0u64..1 << 50, any::<u32>(), any::<bool>(), 0u16..3), 1..50),
+        ) {
+            let mut trace = Trace::default();
+            let mut due = 0;
+            for (gap, lba, len, read, stream) in rows {
+                due += gap;
+                let op = if read { Op::Read } else { Op::Write };
+                let (due, offset) = (units::Nanos(due), units::Bytes(lba * 512));
+                trace.push(Request { due, offset, len, op, stream });
+            }
+            // A stream without requests leaves no line; name all three by requests at time 0.
+            trace.streams = (0..3).map(|n| Stream { name: format!("asu{}", n * 4) }).collect();
+            for stream in 0..3 {
+                trace.due.insert(0, 0);
+                trace.offset.insert(0, 0);
+                trace.len.insert(0, 1);
+                trace.op.insert(0, Op::Read);
+                trace.stream.insert(0, stream);
+            }
+            let mut text = Vec::new();
+            write_to(&trace, &mut text, Path::new("some.spc")).expect("expressible");
+            let read = parse(&text).expect("reads");
+            prop_assert_eq!(Trace { origin: trace.origin.clone(), ..read }, trace);
+        }
+    }
+}

@@ -51,3 +51,54 @@ fn partial_name(path: &Path) -> Result<PathBuf> {
     partial.push(".partial");
     Ok(path.with_file_name(partial))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn in_a_directory(run: impl FnOnce(&Path)) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        run(&directory.path().join("file"));
+    }
+
+    fn entries(path: &Path) -> usize {
+        fs::read_dir(path.parent().expect("a directory")).expect("readable").count()
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_file_and_nothing_else() {
+        in_a_directory(|path| {
+            fs::write(path, "old").expect("written");
+            let failed = write(path, |file| {
+                file.write_all(b"half").map_err(Error::io(path))?;
+                Err(Error::damaged(path, 0, "made up"))
+            });
+            assert!(matches!(failed, Err(Error::Damaged { .. })));
+            assert_eq!((fs::read(path).expect("there"), entries(path)), (b"old".to_vec(), 1));
+        });
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_overwritten() {
+        in_a_directory(|path| {
+            let partial = partial_name(path).expect("a name");
+            fs::write(&partial, "left over and longer").expect("written");
+            write(path, |file| file.write_all(b"new").map_err(Error::io(path))).expect("written");
+            assert_eq!((fs::read(path).expect("there"), entries(path)), (b"new".to_vec(), 1));
+        });
+    }
+
+    #[test]
+    fn two_writers_of_one_file_do_not_mix() {
+        in_a_directory(|path| {
+            write(path, |_| {
+                let second = write(path, |_| Ok(()));
+                let busy = "another process is writing this file";
+                assert!(second.expect_err("locked").to_string().ends_with(busy));
+                Ok(())
+            })
+            .expect("written");
+        });
+    }
+}
