@@ -155,10 +155,7 @@ fn sample(mut reader: Reader, first: Reading, stopped: &Receiver<()>) -> Samples
 }
 
 fn series(samples: &Samples) -> CpuSeries {
-    let (first, last) = match &samples.readings[..] {
-        [first, .., last] => (first, last),
-        _ => return CpuSeries::default(),
-    };
+    let [first, .., last] = &samples.readings[..] else { return CpuSeries::default() };
     let point = |from: &Reading, to: &Reading| CpuPoint {
         at_s: (to.at_ns - first.at_ns) as f64 / 1e9,
         length_s: (to.at_ns - from.at_ns) as f64 / 1e9,

@@ -53,9 +53,9 @@ pub(super) fn event_id(format: &str) -> Option<u16> {
 pub(super) fn field(format: &str, name: &str) -> Option<Field> {
     format.lines().find_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
-        let declared = parts.next()?.split(['[', ' ']).rev();
+        let mut declared = parts.next()?.split(['[', ' ']).rev();
         // `char rwbs[10]` names rwbs: the last word that is not the bracket's content.
-        let found = declared.filter(|word| !word.is_empty() && !word.ends_with(']')).next()?;
+        let found = declared.find(|word| !word.is_empty() && !word.ends_with(']'))?;
         (found == name).then_some(())?;
         let mut number = |key: &str| parts.find_map(|part| part.strip_prefix(key)?.parse().ok());
         Some(Field { offset: number("offset:")?, size: number("size:")? })
@@ -99,7 +99,7 @@ pub(super) fn events(page: &[u8], layout: PageLayout, mut each: impl FnMut(u64, 
         match kind {
             TIME_EXTEND => time = time.wrapping_add((next << 27) + delta),
             // The absolute stamp has 59 bits; the rest is as before.
-            TIME_STAMP => time = (time & !((1 << 59) - 1)) | (next << 27) + delta,
+            TIME_STAMP => time = (time & !((1 << 59) - 1)) | ((next << 27) + delta),
             _ => time = time.wrapping_add(delta),
         }
         let Some(event) = rest.get(..total) else { return };
@@ -161,9 +161,13 @@ print fmt: \"%d,%d %s\", ((unsigned int) ((REC->dev) >> 20))
         assert_eq!(page_layout("nonsense"), None);
     }
 
+    fn head(kind: u32, delta: u32) -> u32 {
+        (delta << 5) + kind
+    }
+
     fn page(stamp: u64, words: &[u32]) -> Vec<u8> {
         let mut page = stamp.to_ne_bytes().to_vec();
-        page.extend((words.len() as u64 * 4 | 1 << 31).to_ne_bytes());
+        page.extend(((words.len() as u64 * 4) | (1 << 31)).to_ne_bytes());
         page.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         page.resize(4096, 0xee);
         page
@@ -175,22 +179,27 @@ print fmt: \"%d,%d %s\", ((unsigned int) ((REC->dev) >> 20))
         let page = page(
             1000,
             &[
-                5 << 5 | 2,
+                // Two words, 5 ns later.
+                head(2, 5),
                 0xa,
-                0xb, // two words, 5 ns later
-                3 << 5 | 30,
-                1, // time extend: 2^27 + 3
-                7 << 5,
+                0xb,
+                // 2^27 + 3 ns pass.
+                head(TIME_EXTEND, 3),
+                1,
+                // The next word is the length: itself and two words.
+                head(0, 7),
                 12,
                 0xc,
-                0xd, // length word: itself and two words
-                1 << 5 | 29,
+                0xd,
+                // Twelve bytes to skip.
+                head(PADDING, 1),
                 8,
-                0, // padding of 12 bytes, 1 ns
-                9 << 5 | 1,
-                0xf, // one word
-                29,
-                77, // the page ends here
+                0,
+                head(1, 9),
+                0xf,
+                // The page ends here.
+                head(PADDING, 0),
+                77,
                 1,
                 2,
             ],
@@ -212,7 +221,7 @@ print fmt: \"%d,%d %s\", ((unsigned int) ((REC->dev) >> 20))
     #[cfg(target_endian = "little")]
     #[test]
     fn an_absolute_stamp_replaces_the_time() {
-        let page = page(1 << 60 | 5, &[1 << 5 | 31, 2, 4 << 5 | 1, 0xa]);
+        let page = page((1 << 60) + 5, &[head(TIME_STAMP, 1), 2, head(1, 4), 0xa]);
         let mut times = Vec::new();
         events(&page, LAYOUT, |time, _| times.push(time));
         assert_eq!(times, [(1 << 60) + (2 << 27) + 1 + 4]);

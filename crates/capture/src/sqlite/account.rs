@@ -164,3 +164,66 @@ impl OpSum {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trace::{Observed, Request, Stream};
+    use units::Bytes;
+
+    use super::*;
+
+    fn sample() -> Trace {
+        let mut trace = Trace {
+            streams: ["data", "log", "temp"].map(|name| Stream { name: name.into() }).to_vec(),
+            observed: Some(Observed::default()),
+            ..Trace::default()
+        };
+        let requests = [
+            (0, Op::Read, 4096, 0, 100),
+            (500_000_000, Op::Read, 8192, 0, 300),
+            (1_000_000_000, Op::Write, 1000, 1, 50),
+            (1_000_000_001, Op::Flush, 0, 1, 900),
+            (2_400_000_000, Op::Write, 3000, 0, 100_000_000),
+        ];
+        for (due, op, len, stream, service) in requests {
+            trace.push(Request { due: Nanos(due), offset: Bytes(0), len, op, stream });
+            trace.observed.as_mut().unwrap().service.push(service);
+        }
+        trace
+    }
+
+    #[test]
+    fn sums_averages_and_shares_per_class() {
+        let account = account(&sample(), Nanos(1_000_000_000));
+        let names: Vec<_> = account.classes.iter().map(|class| class.class.as_str()).collect();
+        assert_eq!(names, ["data", "log"], "a class without requests is left out");
+        let data = &account.classes[0];
+        let read =
+            OpAccount { requests: 2, bytes: 12288, average_bytes: 6144.0, service_ns_mean: 200.0 };
+        assert_eq!(data.read, read);
+        assert_eq!((data.write.requests, data.write.bytes), (1, 3000));
+        assert!((data.read_share - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!((account.total.flush.requests, account.total.trim.requests), (1, 0));
+        assert_eq!(account.span_ns, 2_500_000_000);
+    }
+
+    #[test]
+    fn rates_without_gaps_and_a_short_last_window() {
+        let account = account(&sample(), Nanos(1_000_000_000));
+        let rates = &account.total.rates;
+        assert_eq!(rates.iter().map(|point| point.at_s).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
+        assert_eq!((rates[0].reads_per_s, rates[0].read_bytes_per_s), (2.0, 12288.0));
+        assert_eq!((rates[1].writes_per_s, rates[1].flushes_per_s), (1.0, 1.0));
+        // Half a second of the last window happened.
+        assert_eq!((rates[2].writes_per_s, rates[2].written_bytes_per_s), (2.0, 6000.0));
+    }
+
+    #[test]
+    fn an_empty_trace_and_a_window_of_nothing() {
+        let empty = account(&Trace::default(), Nanos(0));
+        assert_eq!((empty.classes.len(), empty.total.rates.len()), (0, 0));
+        assert_eq!(account(&sample(), Nanos(0)).total.rates.len(), 3);
+        let many = account(&sample(), Nanos(1));
+        assert!(many.total.rates.len() as u64 <= MOST_WINDOWS);
+    }
+}

@@ -25,6 +25,10 @@ use crate::now_ns;
 /// What the log's blocks and the bounce buffers are aligned to at least: the page cache's unit.
 pub(super) const PAGE: usize = 4096;
 
+/// File system types by statfs(2).
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+const RAMFS_MAGIC: u64 = 0x8584_58f6;
+
 /// Memory at a page boundary, which satisfies every device.
 pub(super) struct AlignedBuffer {
     start: NonNull<u8>,
@@ -125,6 +129,12 @@ impl DirectFile {
     }
 
     fn over(fd: OwnedFd, file: u16, writable: bool) -> io::Result<Self> {
+        // Newer kernels take O_DIRECT there, but it bypasses nothing.
+        let kind = rustix::fs::fstatfs(&fd)?.f_type;
+        if [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(kind as u64)) {
+            let cause = "the file system is in memory: there is no device to reach";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, cause));
+        }
         let block = u64::from(block_bytes(fd.as_fd())?);
         Ok(Self { fd, block, file, writable })
     }
@@ -194,7 +204,7 @@ impl DirectFile {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            if got as u64 % self.block != 0 {
+            if !(got as u64).is_multiple_of(self.block) {
                 break; // A piece of a block is the end of the file.
             }
         }
@@ -299,4 +309,67 @@ pub(super) fn sync_directory(directory: &Path, file: u16) -> io::Result<()> {
         recorder::record(&Happened { layer, op, file, offset: 0, len: 0, start, end });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(u64, Vec<u8>),
+        Read(u64, usize),
+        Truncate(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let place = prop_oneof![0..40_000u64, (0..10u64).prop_map(|block| block * 4096)];
+        let size = prop_oneof![1..30usize, Just(512), Just(4096), 1..20_000usize];
+        let write = (place.clone(), size.clone(), any::<u8>())
+            .prop_map(|(at, size, byte)| Step::Write(at, vec![byte; size]));
+        let read = (place.clone(), size).prop_map(|(at, size)| Step::Read(at, size));
+        let truncate = place.prop_map(Step::Truncate);
+        prop::collection::vec(prop_oneof![4 => write, 2 => read, 1 => truncate], 1..30)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn behaves_like_bytes_in_memory(steps in steps()) {
+            let _turn = recorder::TURN.lock().unwrap();
+            let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let file = match DirectFile::temporary(home, 0) {
+                Ok(file) => file,
+                Err(error) => {
+                    println!("skipped: O_DIRECT: {error}");
+                    return Ok(());
+                }
+            };
+            let mut model: Vec<u8> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Write(at, data) => {
+                        file.write(at, &data).unwrap();
+                        let end = at as usize + data.len();
+                        model.resize(model.len().max(end), 0);
+                        model[at as usize..end].copy_from_slice(&data);
+                    }
+                    Step::Read(at, size) => {
+                        let mut into = vec![0; size];
+                        let found = file.read(at, &mut into).unwrap();
+                        let from = (at as usize).min(model.len());
+                        let to = (from + size).min(model.len());
+                        prop_assert_eq!(&into[..found], &model[from..to]);
+                    }
+                    Step::Truncate(size) => {
+                        file.truncate(size).unwrap();
+                        model.resize(size as usize, 0);
+                    }
+                }
+                prop_assert_eq!(file.size().unwrap(), model.len() as u64);
+            }
+        }
+    }
 }

@@ -264,3 +264,198 @@ impl LogWindow {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BLOCK: u64 = 4096;
+
+    /// A file in memory that counts its writes and insists on whole blocks.
+    #[derive(Default)]
+    struct Memory {
+        bytes: RefCell<Vec<u8>>,
+        writes: RefCell<Vec<(u64, usize)>>,
+        reads: Cell<usize>,
+        broken: Cell<bool>,
+    }
+
+    impl Blocks for Memory {
+        fn block(&self) -> u64 {
+            BLOCK
+        }
+
+        fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+            assert!(offset.is_multiple_of(BLOCK) && (into.len() as u64).is_multiple_of(BLOCK));
+            self.reads.set(self.reads.get() + 1);
+            let bytes = self.bytes.borrow();
+            let from = (offset as usize).min(bytes.len());
+            let to = (from + into.len()).min(bytes.len());
+            into[..to - from].copy_from_slice(&bytes[from..to]);
+            Ok(to - from)
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            assert!(offset.is_multiple_of(BLOCK) && (data.len() as u64).is_multiple_of(BLOCK));
+            if self.broken.get() {
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+            let mut bytes = self.bytes.borrow_mut();
+            let end = offset as usize + data.len();
+            let longer = bytes.len().max(end);
+            bytes.resize(longer, 0);
+            bytes[offset as usize..end].copy_from_slice(data);
+            self.writes.borrow_mut().push((offset, data.len()));
+            Ok(())
+        }
+
+        fn truncate(&self, size: u64) -> io::Result<()> {
+            self.bytes.borrow_mut().resize(size as usize, 0);
+            Ok(())
+        }
+    }
+
+    fn frame(window: &mut LogWindow, file: &Memory, at: u64, byte: u8) -> u64 {
+        window.write(file, at, &[byte; 24]).unwrap();
+        window.write(file, at + 24, &[byte; 4096]).unwrap();
+        at + 24 + 4096
+    }
+
+    #[test]
+    fn a_commit_is_one_write_and_no_read() {
+        let (file, mut window) = (Memory::default(), LogWindow::new(BLOCK, 0, false));
+        window.write(&file, 0, &[9; 32]).unwrap();
+        let mut at = 32;
+        for commit in 0..20 {
+            for frames in 0..3 {
+                at = frame(&mut window, &file, at, commit * 3 + frames);
+            }
+            window.drain(&file).unwrap();
+            assert_eq!(window.pending_from(), u64::MAX);
+        }
+        assert_eq!(file.writes.borrow().len(), 20);
+        assert_eq!(file.reads.get(), 0);
+        assert_eq!(file.writes.borrow()[1], (3 * 4096, 4 * 4096), "starts at the kept block");
+    }
+
+    #[test]
+    fn a_log_that_starts_over_needs_no_reads() {
+        let (file, mut window) = (Memory::default(), LogWindow::new(BLOCK, 0, false));
+        for round in 0..2 {
+            window.restart();
+            window.write(&file, 0, &[round; 32]).unwrap();
+            let mut at = 32;
+            for commit in 0..10 {
+                at = frame(&mut window, &file, at, commit);
+                window.drain(&file).unwrap();
+            }
+        }
+        assert_eq!(file.reads.get(), 0);
+        assert_eq!(window.size(), 32 + 10 * 4120);
+    }
+
+    #[test]
+    fn a_failed_write_stays_pending_and_is_readable() {
+        let (file, mut window) = (Memory::default(), LogWindow::new(BLOCK, 0, false));
+        window.write(&file, 0, &[1; 5000]).unwrap();
+        file.broken.set(true);
+        assert!(window.drain(&file).is_err());
+        assert_eq!(window.pending_from(), 0);
+        let mut into = [0; 5000];
+        assert_eq!(window.read(&file, 0, &mut into).unwrap(), 5000);
+        assert_eq!(into, [1; 5000]);
+        file.broken.set(false);
+        window.drain(&file).unwrap();
+        assert_eq!(file.bytes.borrow()[..5000], [1; 5000]);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// At the end of the file.
+        Append(usize),
+        Write(u64, usize),
+        Read(u64, usize),
+        Truncate(u64),
+        Drain,
+        Reopen,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let place = prop_oneof![0..60_000u64, (0..15u64).prop_map(|block| block * BLOCK)];
+        let size = prop_oneof![1..30usize, Just(4096), 1..20_000usize];
+        let step = prop_oneof![
+            6 => size.clone().prop_map(Step::Append),
+            3 => (place.clone(), size.clone()).prop_map(|(at, size)| Step::Write(at, size)),
+            3 => (place.clone(), size).prop_map(|(at, size)| Step::Read(at, size)),
+            1 => place.prop_map(Step::Truncate),
+            2 => Just(Step::Drain),
+            1 => Just(Step::Reopen),
+        ];
+        prop::collection::vec(step, 1..60)
+    }
+
+    fn check(steps: &[Step], exact: bool) {
+        let (file, mut window) = (Memory::default(), LogWindow::new(BLOCK, 0, exact));
+        let mut model: Vec<u8> = Vec::new();
+        for (number, step) in steps.iter().enumerate() {
+            match *step {
+                Step::Append(size) => {
+                    let at = model.len();
+                    model.resize(at + size, number as u8 + 1);
+                    window.write(&file, at as u64, &model[at..]).unwrap();
+                }
+                Step::Write(at, size) => {
+                    let data = vec![number as u8 + 1; size];
+                    let end = at as usize + size;
+                    model.resize(model.len().max(end), 0);
+                    model[at as usize..end].copy_from_slice(&data);
+                    window.write(&file, at, &data).unwrap();
+                }
+                Step::Read(at, size) => {
+                    let mut into = vec![0xee; size];
+                    let found = window.read(&file, at, &mut into).unwrap();
+                    let from = (at as usize).min(model.len());
+                    let to = (from + size).min(model.len());
+                    assert_eq!(&into[..found], &model[from..to], "step {number}");
+                }
+                Step::Truncate(size) => {
+                    window.truncate(&file, size).unwrap();
+                    model.resize(size as usize, 0);
+                }
+                Step::Drain => window.drain(&file).unwrap(),
+                Step::Reopen => {
+                    window.drain(&file).unwrap();
+                    window.forget(model.len() as u64);
+                }
+            }
+            assert_eq!(window.size(), model.len() as u64, "step {number}");
+            assert_eq!(window.pending_from() == u64::MAX, window.dirty.is_empty());
+        }
+        window.drain(&file).unwrap();
+        let bytes = file.bytes.borrow();
+        assert_eq!(&bytes[..model.len()], &model[..]);
+        let longest =
+            if exact { model.len() } else { model.len().next_multiple_of(BLOCK as usize) };
+        assert!(bytes.len() <= longest);
+        assert!(bytes[model.len()..].iter().all(|byte| *byte == 0), "padding is zero");
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_bytes_in_memory(steps in steps(), exact in any::<bool>()) {
+            check(&steps, exact);
+        }
+    }
+
+    #[test]
+    fn more_than_the_window_holds() {
+        let sizes = [CAPACITY - 5, 3 * CAPACITY + 17, 1, CAPACITY];
+        let appends: Vec<Step> = sizes.into_iter().map(Step::Append).collect();
+        check(&appends, true);
+        check(&appends, false);
+    }
+}

@@ -94,3 +94,111 @@ fn push_runs(pages: &[u64], like: Request, device: &mut Trace) {
         rest = &rest[run..];
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trace::Stream;
+    use units::Nanos;
+
+    use super::*;
+    use crate::sqlite::FileClass;
+
+    fn check(requests: &[(Op, u64, u32, FileClass)], expected: &[(Op, u64, u32)]) {
+        let file = |class, base_offset, size| FileInfo {
+            class,
+            path: class.name().into(),
+            base_offset,
+            size,
+        };
+        let (data, log) = (file(Data, 0, 10 * PAGE), file(Log, 1 << 20, 5 * PAGE));
+        let stream = |class: &FileClass| Stream { name: class.name().to_owned() };
+        let mut logical =
+            Trace { streams: FileClass::ALL.iter().map(stream).collect(), ..Trace::default() };
+        let mut device = logical.clone();
+        for (index, &(op, offset, len, class)) in requests.iter().enumerate() {
+            let (due, offset) = (Nanos(index as u64), Bytes(offset));
+            logical.push(Request { due, offset, len, op, stream: class as u16 });
+        }
+        PageCache::default().derive(&logical, &[&data, &log], &mut device);
+        let seen: Vec<_> =
+            device.requests().map(|request| (request.op, request.offset.0, request.len)).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(device.validate(), Ok(()));
+    }
+
+    use FileClass::{Data, Log};
+    use Op::{Flush, Read, Trim, Write};
+    const LOG: u64 = 1 << 20;
+
+    #[test]
+    fn a_page_is_read_once() {
+        check(
+            &[(Read, 24, 16, Data), (Read, 0, 4096, Data), (Read, 4096, 16384, Data)],
+            &[(Read, 0, 4096), (Read, 4096, 16384)],
+        );
+    }
+
+    #[test]
+    fn only_the_missing_pages_of_a_read_are_read() {
+        check(
+            &[(Read, 4096, 4096, Data), (Read, 0, 16384, Data)],
+            &[(Read, 4096, 4096), (Read, 0, 4096), (Read, 8192, 8192)],
+        );
+    }
+
+    #[test]
+    fn a_sync_writes_the_dirty_pages_of_its_own_file_in_order() {
+        check(
+            &[
+                (Write, 12288, 4096, Data),
+                (Write, 0, 4096, Data),
+                (Write, 4096, 4096, Data),
+                (Write, 0, 4096, Data),
+                (Write, LOG, 4096, Log),
+                (Flush, 0, 0, Data),
+                (Flush, 0, 0, Data),
+                (Flush, 0, 0, Log),
+            ],
+            &[
+                (Write, 0, 8192),
+                (Write, 12288, 4096),
+                (Flush, 0, 0),
+                (Flush, 0, 0),
+                (Write, LOG, 4096),
+                (Flush, 0, 0),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_write_of_part_of_a_page_reads_it_once() {
+        check(
+            &[(Write, 4100, 24, Data), (Write, 4124, 4096, Data), (Flush, 0, 0, Data)],
+            &[(Read, 4096, 4096), (Read, 8192, 4096), (Write, 4096, 8192), (Flush, 0, 0)],
+        );
+    }
+
+    #[test]
+    fn dropped_pages_are_neither_written_nor_remembered() {
+        check(
+            &[
+                (Write, 0, 8192, Data),
+                (Trim, 4096, 4096, Data),
+                (Flush, 0, 0, Data),
+                (Read, 4096, 4096, Data),
+            ],
+            &[(Trim, 4096, 4096), (Write, 0, 4096), (Flush, 0, 0), (Read, 4096, 4096)],
+        );
+    }
+
+    #[test]
+    fn a_long_run_is_cut_at_a_mebibyte() {
+        let mut pages: Vec<u64> = (0..600).collect();
+        pages.push(700);
+        let mut device = Trace { streams: vec![Stream::default()], ..Trace::default() };
+        let like = Request { due: Nanos(0), offset: Bytes(0), len: 0, op: Write, stream: 0 };
+        push_runs(&pages, like, &mut device);
+        assert_eq!(device.len, [1 << 20, 1 << 20, 88 * 4096, 4096]);
+        assert_eq!(device.offset, [0, 1 << 20, 2 << 20, 700 * 4096]);
+    }
+}

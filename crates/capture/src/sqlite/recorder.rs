@@ -242,3 +242,73 @@ impl Recorder {
         Some(chunk)
     }
 }
+
+/// The recorder is the process's: unit tests that record take turns.
+#[cfg(test)]
+pub(super) static TURN: Mutex<()> = Mutex::new(());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(offset: u64) {
+        let (layer, op, file, len) = (Layer::Logical, Op::Read, 1, 10);
+        record(&Happened { layer, op, file, offset, len, start: offset, end: offset + 3 });
+    }
+
+    #[test]
+    fn every_event_of_every_thread_with_its_context_in_order() {
+        let _turn = TURN.lock().unwrap();
+        let recorder = Recorder::install(1_000_000);
+        note(0);
+        recorder.set_active(true);
+        std::thread::scope(|scope| {
+            for actor in 1..=4 {
+                scope.spawn(move || {
+                    for count in 0..10_000 {
+                        set_context(Context { actor, transaction: count + 1, kind: 7 });
+                        note(u64::from(count));
+                    }
+                });
+            }
+        });
+        recorder.set_active(false);
+        note(0);
+        let (events, lost) = recorder.finish();
+        assert_eq!((events.len(), lost), (40_000, 0));
+        for actor in 1..=4 {
+            let own: Vec<_> = events.iter().filter(|event| event.actor == actor).collect();
+            assert_eq!(own.len(), 10_000);
+            assert!(own.is_sorted_by_key(|event| event.offset));
+            assert!(own.iter().all(|e| e.transaction == e.offset as u32 + 1 && e.kind == 7));
+            assert!(own.iter().all(|event| event.duration == 3 && event.len == 10));
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let _turn = TURN.lock().unwrap();
+        let recorder = Recorder::install(CHUNK_EVENTS);
+        recorder.set_active(true);
+        (0..CHUNK_EVENTS as u64 + 123).for_each(note);
+        let (events, lost) = recorder.finish();
+        assert_eq!((events.len(), lost), (CHUNK_EVENTS, 123));
+    }
+
+    #[test]
+    fn a_thread_that_outlives_its_recorder_writes_into_the_next_one() {
+        let _turn = TURN.lock().unwrap();
+        let first = Recorder::install(1_000_000);
+        first.set_active(true);
+        note(1);
+        assert_eq!(first.finish().0.len(), 1);
+        note(2);
+        let second = Recorder::install(1_000_000);
+        note(3);
+        second.set_active(true);
+        note(4);
+        let (events, lost) = second.finish();
+        assert_eq!((events.iter().map(|e| e.offset).collect::<Vec<_>>(), lost), (vec![4], 0));
+        assert_eq!(first.finish().0.len(), 0);
+    }
+}

@@ -170,9 +170,11 @@ impl SharedFile {
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let Some(log) = &self.log else { return self.file.read(offset, into) };
         let end = offset + into.len() as u64;
-        let settled = end <= self.pending_from.load(Ordering::Acquire)
-            && end <= self.log_size.load(Ordering::Acquire);
-        if settled {
+        let pending_from = self.pending_from.load(Ordering::Acquire);
+        // A write-ahead log without pending bytes is what is on file: another process may have
+        // written more of it. Other logs are ours alone, and may be padded on file.
+        let shared = self.class == FileClass::Log && pending_from == u64::MAX;
+        if end <= pending_from && (shared || end <= self.log_size.load(Ordering::Acquire)) {
             return self.file.read(offset, into);
         }
         log.lock().expect("log lock").window.read(&self.file, offset, into)
@@ -261,17 +263,19 @@ impl SharedFile {
 
     /// Bytes in the file, pending ones included.
     pub(super) fn size(&self) -> io::Result<u64> {
-        match &self.log {
-            Some(log) => Ok(log.lock().expect("log lock").window.size()),
-            None => self.file.size(),
-        }
+        let on_file = self.file.size()?;
+        let Some(log) = &self.log else { return Ok(on_file) };
+        let known = log.lock().expect("log lock").window.size();
+        // More than our padding: another process has written to the log.
+        let padded = known.next_multiple_of(Blocks::block(&self.file));
+        Ok(if self.class == FileClass::Log && on_file > padded { on_file } else { known })
     }
 
     /// This process takes the log's write lock: forgets what it knew of the log where the
     /// wal-index shows that another process wrote in between.
     pub(super) fn write_lock_taken(&self, header: [u8; WAL_INDEX_HEADER]) {
         let known = self.index_header.lock().expect("header lock").replace(header);
-        if known.is_none_or(|known| known == header) {
+        if known == Some(header) {
             return;
         }
         for log in self.logs.lock().expect("logs lock").iter().filter_map(Weak::upgrade) {

@@ -207,40 +207,31 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    let class = class_of(flags);
-    let settings = session::settings();
+    let (class, settings) = (class_of(flags), session::settings());
     // SAFETY: SQLite passes null or a C string, and `szOsFile` bytes for the handle; a null
     // method table tells it that there is nothing to close.
     let path = unsafe { path_of(name) };
     unsafe { (*file).pMethods = ptr::null() };
-    if path.is_none() && settings.io == IoMode::Direct && !settings.directory.as_os_str().is_empty()
+    if path.is_none()
+        && let Some(state) = open_temporary(&settings)
     {
-        let index = files::table().opened(None, class);
-        match SharedFile::temporary(&settings.directory, index) {
-            Ok(direct) => {
-                let state = new_state(ptr::null_mut(), Some(direct), index);
-                // SAFETY: as above; `out_flags` is null or writable.
-                unsafe {
-                    hand_over(file, state, (!out_flags.is_null()).then_some((out_flags, flags)))
-                };
-                return ffi::SQLITE_OK;
-            }
-            Err(error) => {
-                files::table().closed(index, 0);
-                session::fell_back(&settings.directory, &error);
+        // SAFETY: as above; `out_flags` is null or writable.
+        unsafe {
+            hand_over(file, state);
+            if !out_flags.is_null() {
+                *out_flags = flags;
             }
         }
+        return ffi::SQLITE_OK;
     }
-    // SAFETY: our handle leaves `szOsFile - INNER_OFFSET` bytes for the unix VFS's.
-    let inner = unsafe { file.cast::<u8>().add(INNER_OFFSET).cast::<ffi::sqlite3_file>() };
     let unix = unix();
-    // SAFETY: the unix VFS is called as SQLite would call it.
-    let code = unsafe {
+    // SAFETY: our handle leaves `szOsFile - INNER_OFFSET` bytes for the unix VFS's, which is
+    // called as SQLite would call it.
+    let (inner, code) = unsafe {
+        let inner = file.byte_add(INNER_OFFSET);
         (*inner).pMethods = ptr::null();
-        match (*unix).xOpen {
-            Some(open) => open(unix, name, inner, flags, out_flags),
-            None => ffi::SQLITE_CANTOPEN,
-        }
+        let open = (*unix).xOpen.expect("the unix VFS can open files");
+        (inner, open(unix, name, inner, flags, out_flags))
     };
     if code != ffi::SQLITE_OK {
         return code;
@@ -255,9 +246,25 @@ unsafe extern "C" fn open(
     let state = new_state(inner, direct, index);
     let journal = matches!(class, FileClass::Log | FileClass::Journal);
     state.new_in_directory.set(journal && flags & ffi::SQLITE_OPEN_CREATE != 0);
-    // SAFETY: the unix VFS has set `out_flags` already.
-    unsafe { hand_over(file, state, None) };
+    // SAFETY: as above.
+    unsafe { hand_over(file, state) };
     ffi::SQLITE_OK
+}
+
+/// A temporary file of our own, past the page cache; `None` leaves it to the unix VFS.
+fn open_temporary(settings: &session::Settings) -> Option<State> {
+    if settings.io != IoMode::Direct {
+        return None;
+    }
+    let index = files::table().opened(None, FileClass::Temp);
+    match SharedFile::temporary(&settings.directory, index) {
+        Ok(direct) => Some(new_state(ptr::null_mut(), Some(direct), index)),
+        Err(error) => {
+            files::table().closed(index, 0);
+            session::fell_back(&settings.directory, &error);
+            None
+        }
+    }
 }
 
 fn new_state(inner: *mut ffi::sqlite3_file, direct: Option<Arc<SharedFile>>, file: u16) -> State {
@@ -274,20 +281,11 @@ fn new_state(inner: *mut ffi::sqlite3_file, direct: Option<Arc<SharedFile>>, fil
 /// Gives an open file to SQLite.
 ///
 /// # Safety
-/// `file` is what SQLite passed to `open`, and the flags pointer is writable where given.
-unsafe fn hand_over(
-    file: *mut ffi::sqlite3_file,
-    state: State,
-    flags: Option<(*mut c_int, c_int)>,
-) {
+/// `file` is what SQLite passed to `open`.
+unsafe fn hand_over(file: *mut ffi::sqlite3_file, state: State) {
     let handle = Handle { methods: &raw const METHODS, state: Box::into_raw(Box::new(state)) };
-    // SAFETY: by the contract above.
-    unsafe {
-        ptr::write(file.cast::<Handle>(), handle);
-        if let Some((out, flags)) = flags {
-            *out = flags;
-        }
-    }
+    // SAFETY: by the contract above there is room for our handle.
+    unsafe { ptr::write(file.cast::<Handle>(), handle) };
 }
 
 unsafe extern "C" fn delete(

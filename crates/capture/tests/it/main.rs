@@ -1,4 +1,6 @@
-//! The VFS against the stock one, the capture's figures, a kill in the middle.
+//! The VFS against the stock one, a kill in the middle, several processes, and what is captured.
 
 mod block;
-mod sqlite;
+mod captured;
+mod correctness;
+mod support;
