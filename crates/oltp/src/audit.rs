@@ -79,7 +79,8 @@ impl Counts {
     #[inline]
     fn add(&mut self, value: u32) {
         // An unused item number lies outside on purpose.
-        if let Some(count) = self.counts.get_mut((value - self.low) as usize) {
+        let index = value.wrapping_sub(self.low) as usize;
+        if let Some(count) = self.counts.get_mut(index) {
             *count += 1;
         }
     }

@@ -80,12 +80,17 @@ const CONDITIONS: [Condition; 12] = [
     Condition {
         number: 2,
         states: "D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)",
-        queries: &["SELECT 'd_w_id', d_w_id, 'd_id', d_id, 'd_next_o_id - 1', d_next_o_id - 1, \
+        queries: &[
+            "SELECT 'd_w_id', d_w_id, 'd_id', d_id, 'd_next_o_id - 1', d_next_o_id - 1, \
              'max(o_id)', o, 'max(no_o_id)', n FROM (SELECT d_w_id, d_id, d_next_o_id, \
              (SELECT max(o_id) FROM orders WHERE o_w_id = d_w_id AND o_d_id = d_id) AS o, \
              (SELECT max(no_o_id) FROM new_order WHERE no_w_id = d_w_id AND no_d_id = d_id) AS n \
              FROM district) \
-             WHERE d_next_o_id - 1 IS NOT o OR (n IS NOT NULL AND n IS NOT o)"],
+             WHERE d_next_o_id - 1 IS NOT o OR (n IS NOT NULL AND n IS NOT o)",
+            "SELECT 'o_w_id', o_w_id, 'o_d_id', o_d_id, 'district', NULL FROM orders \
+             WHERE NOT EXISTS (SELECT 1 FROM district WHERE d_w_id = o_w_id AND d_id = o_d_id) \
+             GROUP BY o_w_id, o_d_id",
+        ],
     },
     Condition {
         number: 3,

@@ -5,7 +5,7 @@
 //! worker's thread, and executes one [`Input`] at a time. It reports where its thread's time goes
 //! through a [`Meter`], so that the client's share can be told from the DBMS's.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use crate::Error;
 use crate::workload::input::Input;
@@ -96,7 +96,10 @@ pub trait Driver: Sync {
 
 /// Where a worker's thread is, for the sampler that estimates the client's share of its time.
 #[derive(Debug, Default)]
-pub struct Meter(AtomicU8);
+pub struct Meter {
+    place: AtomicU8,
+    thread: AtomicI32,
+}
 
 /// A place that a worker's thread can be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +117,7 @@ impl Meter {
     /// Marks the thread as being at a place.
     #[inline]
     pub fn enter(&self, place: Place) {
-        self.0.store(place as u8, Ordering::Relaxed);
+        self.place.store(place as u8, Ordering::Relaxed);
     }
 
     /// Runs `call` as part of the DBMS.
@@ -126,9 +129,19 @@ impl Meter {
         value
     }
 
+    /// Notes that the calling thread is the one to look at.
+    pub(crate) fn adopt_thread(&self) {
+        self.thread.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::Relaxed);
+    }
+
+    /// The thread to look at, by the kernel's number; 0 before there is one.
+    pub(crate) fn thread(&self) -> i32 {
+        self.thread.load(Ordering::Relaxed)
+    }
+
     /// Where the thread is.
     pub fn place(&self) -> Place {
-        match self.0.load(Ordering::Relaxed) {
+        match self.place.load(Ordering::Relaxed) {
             0 => Place::Idle,
             1 => Place::Client,
             _ => Place::Dbms,

@@ -2,9 +2,9 @@
 //!
 //! One thread per worker, which opens its own session; the clock starts when all are open. The
 //! calling thread paces the run, reports progress and notices the user's stop. A sampler looks about
-//! 500 times a second at where each worker is ([`Meter`]); as our own code neither blocks nor
-//! waits, the share of samples in it times the elapsed time is its CPU time, or more where the
-//! worker was preempted there: an upper bound.
+//! 500 times a second at where each worker is ([`Meter`]) and whether it runs or is ready to: a
+//! worker that sleeps, or waits for an I/O inside the DBMS, uses no CPU and is not counted. Other
+//! load on the machine delays a worker in all places alike, so the shares stand.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use events::{Event, Sink};
 use stats::rng::Rng;
 
 use crate::context;
+use crate::cpu::RunState;
 use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Place, Reply, Session, Worker};
 use crate::options::Load;
 use crate::recorder::{INTERVAL_NS, Live, Recorder, Times, Window};
@@ -60,8 +61,6 @@ pub(crate) struct Watch<'a> {
 /// Where the workers were found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Samples {
-    /// Looks at all workers.
-    pub rounds: u64,
     /// Finds in our code.
     pub client: u64,
     /// Finds in the DBMS.
@@ -177,6 +176,7 @@ impl Shared<'_> {
         let mut recorder = Recorder::new(&plan.inputs, intervals, plan.log_deliveries);
         let mut started = false;
         context::leave(worker.index);
+        meter.adopt_thread();
         let result = self.driver.with_session(worker, meter, &mut |session| {
             started = true;
             self.gate.wait();
@@ -301,6 +301,8 @@ impl Shared<'_> {
     fn sample(&self, users: &Users) -> Samples {
         let mut samples = Samples::default();
         let mut rng = Rng::new(0x0073_616d_706c_6572);
+        let states: Vec<_> =
+            self.meters.iter().map(|meter| RunState::open(meter.thread())).collect();
         while !self.over.load(Ordering::Relaxed) {
             // Random gaps of 1 to 3 ms: a fixed period could fall in step with the workload.
             std::thread::sleep(Duration::from_micros(rng.between(1000, 3000)));
@@ -308,9 +310,12 @@ impl Shared<'_> {
             if now < self.window.from_ns || now > self.window.to_ns.load(Ordering::Relaxed) {
                 continue;
             }
-            samples.rounds += 1;
-            for meter in &self.meters {
-                match meter.place() {
+            for (meter, state) in self.meters.iter().zip(&states) {
+                let place = meter.place();
+                if !state.as_ref().is_some_and(RunState::runs) {
+                    continue;
+                }
+                match place {
                     Place::Client => samples.client += 1,
                     Place::Dbms => samples.dbms += 1,
                     Place::Idle => {}

@@ -164,7 +164,7 @@ pub struct ClientOverhead {
     pub share: f64,
     /// Standard error of the share (binomial, of the samples).
     pub standard_error: f64,
-    /// Samples taken of busy workers.
+    /// Samples that found a worker running.
     pub samples: u64,
     /// How it was found.
     pub method: String,

@@ -22,9 +22,9 @@ pub(crate) const STAGE: &str = "oltp";
 /// A measurement shorter than this carries a warning.
 const SHORT_S: f64 = 30.0;
 
-const OVERHEAD_METHOD: &str = "each worker was looked at about 500 times a second; time found \
-    outside sqlite3_step (binding, reading columns, generating inputs, queueing and recording \
-    included) over the CPU time of the workers; an upper bound, as preemption counts against us";
+const OVERHEAD_METHOD: &str = "each worker was looked at about 500 times a second; of the looks \
+    that found it running or ready to run, the share outside sqlite3_step and sqlite3_reset: \
+    binding parameters, reading columns, making inputs, queueing and recording count as client";
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn run_inner(
     if let Some(path) = &options.delivery_log {
         write_delivery_log(path, &gathered)?;
     }
-    Ok(assemble(options, &inputs, gathered, sizes))
+    Ok(assemble(options, &inputs, &gathered, sizes))
 }
 
 /// CPU time per transaction of the workload framework alone, nanoseconds: the same terminals,
@@ -178,12 +178,12 @@ fn write_delivery_log(path: &Path, gathered: &Gathered) -> Result<(), Error> {
     })
 }
 
-fn assemble(options: &Options, inputs: &Inputs, gathered: Gathered, sizes: Sizes) -> OltpResult {
+fn assemble(options: &Options, inputs: &Inputs, gathered: &Gathered, sizes: Sizes) -> OltpResult {
     let settings = &options.sqlite;
     let (writer_buffer, reader_buffer) = settings.buffer_split();
     let measured_s = gathered.measured_ns as f64 / 1e9;
     let recorder = &gathered.recorder;
-    let transactions: Vec<KindResult> = Kind::ALL.iter().map(|&k| of_kind(&gathered, k)).collect();
+    let transactions: Vec<KindResult> = Kind::ALL.iter().map(|&k| of_kind(gathered, k)).collect();
     let count: u64 = transactions.iter().map(|kind| kind.count).sum();
     let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
     let mut result = OltpResult {
@@ -203,14 +203,14 @@ fn assemble(options: &Options, inputs: &Inputs, gathered: Gathered, sizes: Sizes
         new_orders_per_min: per_s(transactions[Kind::NewOrder as usize].count) * 60.0,
         transactions_per_s: per_s(count),
         transactions,
-        delivery: delivery(&gathered),
+        delivery: delivery(gathered),
         attempts: recorder.attempts,
         retries: recorder.retries,
         failures: recorder.failures,
         dropped: gathered.queues.dropped,
-        series: series(options, &gathered),
-        cpu: cpu(&gathered),
-        client_overhead: overhead(&gathered),
+        series: series(options, gathered),
+        cpu: cpu(gathered),
+        client_overhead: overhead(gathered),
         sizes,
         audit: recorder.tally.audit(inputs),
         warnings: Vec::new(),
@@ -282,16 +282,12 @@ fn cpu(gathered: &Gathered) -> Cpu {
 
 fn overhead(gathered: &Gathered) -> ClientOverhead {
     let samples = gathered.samples;
-    let cpu_s = gathered.recorder.cpu.total_s();
-    if samples.rounds == 0 || cpu_s <= 0.0 {
-        return ClientOverhead { method: OVERHEAD_METHOD.to_owned(), ..ClientOverhead::default() };
-    }
-    let elapsed_s = gathered.measured_ns as f64 / 1e9;
-    let of = |finds: f64| finds / samples.rounds as f64 * elapsed_s / cpu_s;
+    let all = samples.client + samples.dbms;
+    let share = samples.client as f64 / all.max(1) as f64;
     ClientOverhead {
-        share: of(samples.client as f64).min(1.0),
-        standard_error: of((samples.client as f64).sqrt()),
-        samples: samples.client + samples.dbms,
+        share,
+        standard_error: (share * (1.0 - share) / all.max(1) as f64).sqrt(),
+        samples: all,
         method: OVERHEAD_METHOD.to_owned(),
     }
 }

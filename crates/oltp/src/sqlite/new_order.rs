@@ -13,13 +13,13 @@ pub(super) struct NewOrder<'c> {
     district: Prepared<'c>,
     next_order: Prepared<'c>,
     customer: Prepared<'c>,
-    insert_order: Prepared<'c>,
-    insert_new_order: Prepared<'c>,
+    order_row: Prepared<'c>,
+    queue_row: Prepared<'c>,
     item: Prepared<'c>,
     /// One per district: its S_DIST_xx column.
     stock: Vec<Prepared<'c>>,
     update_stock: Prepared<'c>,
-    insert_line: Prepared<'c>,
+    line_row: Prepared<'c>,
 }
 
 /// What a line needs of its order.
@@ -51,17 +51,15 @@ impl<'c> NewOrder<'c> {
                 "SELECT c_discount, c_last, c_credit FROM customer \
                  WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
             )?,
-            insert_order: prepare("INSERT INTO orders VALUES (?, ?, ?, ?, ?, NULL, ?, ?)")?,
-            insert_new_order: prepare("INSERT INTO new_order VALUES (?, ?, ?)")?,
+            order_row: prepare("INSERT INTO orders VALUES (?, ?, ?, ?, ?, NULL, ?, ?)")?,
+            queue_row: prepare("INSERT INTO new_order VALUES (?, ?, ?)")?,
             item: prepare("SELECT i_price, i_name, i_data FROM item WHERE i_id = ?")?,
             stock: stock.collect::<rusqlite::Result<_>>()?,
             update_stock: prepare(
                 "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, \
                  s_remote_cnt = s_remote_cnt + ? WHERE rowid = ?",
             )?,
-            insert_line: prepare(
-                "INSERT INTO order_line VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
-            )?,
+            line_row: prepare("INSERT INTO order_line VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)")?,
         })
     }
 
@@ -110,7 +108,7 @@ impl<'c> NewOrder<'c> {
         let Context { meter, warehouse, now_ms, .. } = context;
         let all_local = order.lines().iter().all(|line| line.supply == warehouse);
         bind!(
-            self.insert_order,
+            self.order_row,
             number,
             order.district,
             warehouse,
@@ -119,9 +117,9 @@ impl<'c> NewOrder<'c> {
             order.count as i64,
             i64::from(all_local),
         );
-        self.insert_order.run(meter)?;
-        bind!(self.insert_new_order, number, order.district, warehouse);
-        self.insert_new_order.run(meter)?;
+        self.order_row.run(meter)?;
+        bind!(self.queue_row, number, order.district, warehouse);
+        self.queue_row.run(meter)?;
         Ok(())
     }
 
@@ -144,7 +142,7 @@ impl<'c> NewOrder<'c> {
 
         let select = &mut self.stock[place.district as usize - 1];
         bind!(select, line.supply, line.item);
-        let insert = &mut self.insert_line;
+        let insert = &mut self.line_row;
         // The district's text goes from the stock row into the order line without a copy of ours.
         let (rowid, quantity, brand) = select
             .first(meter, |row| {
@@ -162,7 +160,7 @@ impl<'c> NewOrder<'c> {
         bind!(self.update_stock, left, ordered, i64::from(line.supply != warehouse), rowid);
         self.update_stock.run(meter)?;
         bind!(
-            self.insert_line,
+            self.line_row,
             place.order,
             place.district,
             warehouse,
@@ -172,7 +170,7 @@ impl<'c> NewOrder<'c> {
             ordered,
             amount,
         );
-        self.insert_line.run(meter)?;
+        self.line_row.run(meter)?;
         Ok(Some(amount))
     }
 }

@@ -1,8 +1,8 @@
 //! One connection with its statements, and the frame of every transaction.
 //!
 //! Statements are prepared once. The [`Meter`] counts as the DBMS's only what happens inside
-//! `sqlite3_step`; binding parameters, reading columns and resetting statements count as ours, so
-//! the client's share that is reported is an upper bound.
+//! `sqlite3_step` and `sqlite3_reset`; binding parameters and reading columns count as ours, so the
+//! client's share that is reported is an upper bound.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +37,13 @@ impl<'c> Prepared<'c> {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Option<T>> {
         let mut rows = self.0.raw_query();
-        let row = meter.dbms(|| rows.next())?;
-        row.map(read).transpose()
+        let value = match meter.dbms(|| rows.next())? {
+            Some(row) => Some(read(row)?),
+            None => None,
+        };
+        // Dropping the rows resets the statement: SQLite closes its cursors.
+        meter.dbms(|| drop(rows));
+        Ok(value)
     }
 
     /// Every row of the answer.
@@ -195,13 +200,14 @@ impl Session for SqliteSession<'_> {
                 let what = format!("{what} is missing (asked for by {:?})", input.request);
                 Failure::Fatal(Error::Inconsistent { path: self.path.clone(), what })
             }
-            Stop::Sqlite(source) => match source.sqlite_error_code() {
-                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Retry,
-                _ => {
-                    let doing = format!("executing {}", input.kind().name());
-                    Failure::Fatal(Error::sqlite(&self.path, doing, source))
+            Stop::Sqlite(source) => {
+                let busy = [Some(ErrorCode::DatabaseBusy), Some(ErrorCode::DatabaseLocked)];
+                if busy.contains(&source.sqlite_error_code()) {
+                    return Err(Failure::Retry);
                 }
-            },
+                let doing = format!("executing {}", input.kind().name());
+                Failure::Fatal(Error::sqlite(&self.path, doing, source))
+            }
         })
     }
 }

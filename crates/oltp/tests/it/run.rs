@@ -1,0 +1,161 @@
+//! Whole runs on miniatures: every setting keeps the conditions and the account of what was done.
+
+use std::sync::atomic::AtomicU64;
+
+use oltp::{JournalMode, Kind, Load, Mix, Options, Phase, Scale, Synchronous, run, run_observed};
+use units::{Nanos, Rate};
+
+use crate::{CancelAfter, Database, violated};
+
+fn options(database: &Database) -> Options {
+    Options {
+        sqlite: database.settings.clone(),
+        users: 6,
+        warmup: Nanos(50_000_000),
+        measure: Nanos(400_000_000),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn every_journal_mode_keeps_the_conditions() {
+    for (mode, readers) in [
+        (JournalMode::Wal, 2),
+        (JournalMode::Wal, 0),
+        (JournalMode::Delete, 1),
+        (JournalMode::Truncate, 2),
+        (JournalMode::Persist, 1),
+    ] {
+        let database = Database::new(Scale::miniature(2));
+        let mut options = options(&database);
+        options.sqlite.journal_mode = mode;
+        options.sqlite.readers = readers;
+        options.sqlite.synchronous = Synchronous::Off;
+        options.mix = Mix::new([10.0, 10.0, 5.0, 1.0, 5.0]).unwrap();
+        let result = run(&options, &events::Quiet).unwrap();
+        assert_eq!(violated(&database.settings.database()), [] as [u32; 0], "{mode:?}");
+        assert!(result.audit.passed, "{mode:?}: {:?}", result.audit);
+        assert_eq!((result.retries, result.failures), (0, 0), "{mode:?}");
+        for kind in Kind::ALL {
+            let of = result.of(kind);
+            assert_eq!(of.count, of.response_ns.count());
+            assert_eq!(of.count, of.service_ns.count());
+            assert!(of.response_ns.sum() >= of.service_ns.sum(), "{mode:?} {kind:?}");
+        }
+        assert!(result.of(Kind::NewOrder).count > 0, "{mode:?}");
+        assert!(result.of(Kind::StockLevel).count > 0, "{mode:?}");
+        assert!(result.cpu.user_s > 0.0 && result.cpu.transactions > 0, "{mode:?}");
+    }
+}
+
+/// What the result counts is what the database holds.
+#[test]
+fn the_account_closes() {
+    let database = Database::new(Scale::miniature(2));
+    let mut options = options(&database);
+    options.sqlite.synchronous = Synchronous::Off;
+    options.warmup = Nanos::ZERO;
+    options.delivery_log = Some(database.directory.path().join("deliveries.csv"));
+    let result = run(&options, &events::Quiet).unwrap();
+    let orders = database.get("SELECT count(*) FROM orders") - 2 * 3 * 60;
+    let counted = result.of(Kind::NewOrder).count - result.of(Kind::NewOrder).rollbacks;
+    // Requests in work at the end are executed and not counted: one at most per worker.
+    assert!((0..=1).contains(&(orders - counted as i64)), "{orders} {counted}");
+    let payments = database.get("SELECT count(*) FROM history") - 2 * 3 * 60;
+    assert!((0..=1).contains(&(payments - result.of(Kind::Payment).count as i64)));
+    let series: u32 = result.series.new_orders.iter().sum();
+    assert!(u64::from(series) <= result.of(Kind::NewOrder).count + 1);
+    let log = std::fs::read_to_string(options.delivery_log.unwrap()).unwrap();
+    assert_eq!(log.lines().count() as u64, result.delivery.executed + 1);
+    let delivered = database.get("SELECT sum(c_delivery_cnt) FROM customer");
+    let in_log: usize = log
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').skip(4).filter(|order| *order != "0").count())
+        .sum();
+    assert_eq!(in_log as i64, delivered);
+    let counted: u64 = result.transactions.iter().map(|kind| kind.count).sum();
+    assert!((counted..=counted + 2).contains(&result.attempts), "{counted} {}", result.attempts);
+}
+
+#[test]
+fn results_survive_json() {
+    let database = Database::new(Scale::miniature(1));
+    let result = run(&options(&database), &events::Quiet).unwrap();
+    let json = serde_json::to_string(&result).unwrap();
+    let back: oltp::OltpResult = serde_json::from_str(&json).unwrap();
+    assert_eq!(back.transactions[0].response_ns, result.transactions[0].response_ns);
+    assert_eq!(back.options, result.options);
+    assert!(!json.to_lowercase().contains("tpmc"));
+    let codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
+    assert!(codes.contains(&"miniature_scale") && codes.contains(&"too_short"), "{codes:?}");
+}
+
+#[test]
+fn a_stopped_run_keeps_what_it_did() {
+    let database = Database::new(Scale::miniature(1));
+    let mut options = options(&database);
+    options.measure = Nanos(60_000_000_000);
+    let result = run(&options, &CancelAfter(AtomicU64::new(5))).unwrap();
+    assert!(result.interrupted && result.measured_s < 30.0);
+    assert!(result.of(Kind::NewOrder).count > 0 && result.transactions_per_s > 0.0);
+    assert!(result.warnings.iter().any(|warning| warning.code == "interrupted"));
+    assert_eq!(violated(&database.settings.database()), [] as [u32; 0]);
+}
+
+#[test]
+fn phases_come_in_order() {
+    let database = Database::new(Scale::miniature(1));
+    let mut phases = Vec::new();
+    run_observed(&options(&database), &events::Quiet, &mut |phase| phases.push(phase)).unwrap();
+    assert_eq!(phases, [Phase::WarmUp, Phase::Measurement, Phase::End]);
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_counts_queueing() {
+    let database = Database::new(Scale::miniature(1));
+    let mut options = options(&database);
+    options.sqlite.synchronous = Synchronous::Off;
+    options.load = Load::Open { rate: Rate(200.0) };
+    options.measure = Nanos(1_000_000_000);
+    let result = run(&options, &events::Quiet).unwrap();
+    // 200 expected, standard deviation 14; a slow machine may leave some unfinished.
+    let count: u64 = result.transactions.iter().map(|kind| kind.count).sum();
+    assert!((20..290).contains(&count), "{count}");
+    assert_eq!(result.dropped, 0);
+}
+
+#[test]
+fn think_times_slow_users_down() {
+    let database = Database::new(Scale::miniature(1));
+    let mut options = options(&database);
+    // A mean cycle of about 23 s times 0.01: 6 users ask about 26 times a second.
+    options.load = Load::Closed { think: 0.01 };
+    options.measure = Nanos(1_000_000_000);
+    let result = run(&options, &events::Quiet).unwrap();
+    let count: u64 = result.transactions.iter().map(|kind| kind.count).sum();
+    assert!((1..80).contains(&count), "{count}");
+}
+
+#[test]
+fn a_mix_of_deliveries_only_runs_dry_and_says_so() {
+    let database = Database::new(Scale::miniature(1));
+    let mut options = options(&database);
+    options.mix = Mix::new([0.0, 0.0, 0.0, 1.0, 0.0]).unwrap();
+    options.sqlite.synchronous = Synchronous::Off;
+    let result = run(&options, &events::Quiet).unwrap();
+    assert!(result.delivery.skipped > 0 && !result.delivery.holds);
+    assert!(result.delivery.backpressured > 0);
+    assert!(result.warnings.iter().any(|warning| warning.code == "deliveries"));
+    assert_eq!(violated(&database.settings.database()), [] as [u32; 0]);
+}
+
+/// The framework alone, on a driver that answers at once, must cost little; the bound is loose
+/// because this is a debug build on a shared machine.
+#[test]
+fn the_framework_costs_little() {
+    let options =
+        Options { measure: Nanos(200_000_000), warmup: Nanos::ZERO, ..Options::default() };
+    let cost = oltp::framework_cost_ns(Scale::new(10), &options, &events::Quiet).unwrap();
+    assert!(cost > 50.0 && cost < 200_000.0, "{cost} ns");
+}
