@@ -8,16 +8,42 @@ const Charts = (() => {
   const DASHES = ["7 4", "3 3", "10 3 2 3", "12 5", "2 5", "8 3 2 3 2 3", "5 5", "14 4 4 4"];
   // Marks, about 8 pixels wide, drawn relative to their middle: one path holds those of a series.
   const MARKS = [
-    "m4 0a4 4 0 1 1-8 0a4 4 0 1 1 8 0z", "m-3.6-3.6h7.2v7.2h-7.2z", "m0-4.6l4.4 8h-8.8z", "m0-5l5 5l-5 5l-5-5z",
-    "m0 4.6l4.4-8h-8.8z", "m-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
-    "m0-5l1.5 3.4l3.5.2l-2.7 2.3l.8 3.5l-3.1-1.9l-3.1 1.9l.8-3.5l-2.7-2.3l3.5-.2z", "m-4.5-2.5h9v5h-9z",
+    "m4 0a4 4 0 1 1-8 0a4 4 0 1 1 8 0z",
+    "m-3.6-3.6h7.2v7.2h-7.2z",
+    "m0-4.6l4.4 8h-8.8z",
+    "m0-5l5 5l-5 5l-5-5z",
+    "m0 4.6l4.4-8h-8.8z",
+    "m-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+    "m0-5l1.5 3.4l3.5.2l-2.7 2.3l.8 3.5l-3.1-1.9l-3.1 1.9l.8-3.5l-2.7-2.3l3.5-.2z",
+    "m-4.5-2.5h9v5h-9z",
   ];
-  const HATCHES = ["", "M0 8L8 0M-2 2L2-2M6 10L10 6", "M0 4H8", "M4 0V8", "M0 0L8 8M-2 6L2 10M6-2L10 2", "M0 4H8M4 0V8", "M0 0L8 8M0 8L8 0", "M4 4h.01M0 0h.01"];
+  const HATCHES = [
+    "",
+    "M0 8L8 0M-2 2L2-2M6 10L10 6",
+    "M0 4H8",
+    "M4 0V8",
+    "M0 0L8 8M-2 6L2 10M6-2L10 2",
+    "M0 4H8M4 0V8",
+    "M0 0L8 8M0 8L8 0",
+    "M4 4h.01M0 0h.01",
+  ];
   const { format } = Scales;
   let serial = 0;
 
   function element(name, attributes = {}, parent = null, text = "") {
-    const svg = ["svg", "g", "path", "line", "rect", "text", "tspan", "clipPath", "defs", "pattern", "circle"].includes(name);
+    const svg = [
+      "svg",
+      "g",
+      "path",
+      "line",
+      "rect",
+      "text",
+      "tspan",
+      "clipPath",
+      "defs",
+      "pattern",
+      "circle",
+    ].includes(name);
     const node = svg ? document.createElementNS(SVG, name) : document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
     if (text) node.textContent = text;
@@ -38,7 +64,10 @@ const Charts = (() => {
         shown: true,
         points: one.xs ? one.xs.map((x, at) => [x, one.ys[at]]) : [],
       }));
-      for (const one of this.series) one.sorted = one.points.filter((point) => Scales.drawable(this.xKind, point[0])).sort((a, b) => a[0] - b[0]);
+      for (const one of this.series)
+        one.sorted = one.points
+          .filter((point) => Scales.drawable(this.xKind, point[0]))
+          .sort((a, b) => a[0] - b[0]);
       this.zoom = null; // {x: [low, high], y: [low, high] or null}
       this.cursor = -1; // index into this.stops
       this.only = -1; // series that the arrow keys walk along; -1 for all
@@ -46,40 +75,88 @@ const Charts = (() => {
       this.draw();
     }
 
-    get xKind() { return this.figure.x.scale; }
-    get yKind() { return this.figure.y.scale; }
-    get isBars() { return this.figure.bars !== undefined; }
-    get visible() { return this.series.filter((one) => one.shown); }
+    get xKind() {
+      return this.figure.x.scale;
+    }
+    get yKind() {
+      return this.figure.y.scale;
+    }
+    get isBars() {
+      return this.figure.bars !== undefined;
+    }
+    get visible() {
+      return this.series.filter((one) => one.shown);
+    }
 
     build() {
       const { host, figure } = this;
-      this.legend = element("div", { class: "legend", role: "group", "aria-label": "Series" }, host);
+      this.legend = element(
+        "div",
+        { class: "legend", role: "group", "aria-label": "Series" },
+        host,
+      );
       this.series.forEach((one) => this.addLegendEntry(one));
       if (this.series.length < 2) this.legend.hidden = this.isBars || this.series.length === 0;
-      this.frame = element("div", {
-        class: "chart-frame", tabindex: "0", role: "application",
-        "aria-label": `${figure.title}. ${this.isBars ? "Bar chart" : "Line chart"}, ${this.series.length} series. Arrow keys read values, plus and minus zoom, Escape resets.`,
-      }, host);
+      const kind = this.isBars ? "Bar chart" : "Line chart";
+      const keys = "Arrow keys read values, plus and minus zoom, Escape resets.";
+      this.frame = element(
+        "div",
+        {
+          class: "chart-frame",
+          tabindex: "0",
+          role: "application",
+          "aria-label": `${figure.title}. ${kind}, ${this.series.length} series. ${keys}`,
+        },
+        host,
+      );
+      if (!this.isBars) this.frame.dataset.help = "Arrows read values, + and - zoom, Esc resets";
       this.svg = element("svg", { "aria-hidden": "true", focusable: "false" }, this.frame);
       this.tip = element("div", { class: "tip", "aria-hidden": "true", hidden: "" }, this.frame);
       this.live = element("p", { class: "sr", "aria-live": "polite" }, host);
       this.tools = element("div", { class: "tools" }, host);
-      this.reset = element("button", { type: "button", class: "reset", hidden: "" }, this.tools, "Reset zoom");
-      this.reset.addEventListener("click", () => { this.setZoom(null); this.frame.focus(); });
+      this.reset = element(
+        "button",
+        { type: "button", class: "reset", hidden: "" },
+        this.tools,
+        "Reset zoom",
+      );
+      this.reset.addEventListener("click", () => {
+        this.setZoom(null);
+        this.frame.focus();
+      });
       if (figure.note) element("p", { class: "note" }, host, figure.note);
       this.listen();
     }
 
     addLegendEntry(one) {
-      const button = element("button", { type: "button", class: `key look-${one.look}`, "aria-pressed": "true" }, this.legend);
-      const sample = element("svg", { width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" }, button);
+      const button = element(
+        "button",
+        { type: "button", class: `key look-${one.look}`, "aria-pressed": "true" },
+        this.legend,
+      );
+      const sample = element(
+        "svg",
+        { width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" },
+        button,
+      );
       if (this.isBars) {
         element("rect", { x: 8, y: 0, width: 14, height: 12, rx: 2, class: "bar" }, sample);
-        if (HATCHES[one.look]) element("path", { d: HATCHES[one.look], class: "hatch", transform: "translate(11 2)" }, sample);
+        if (HATCHES[one.look])
+          element(
+            "path",
+            { d: HATCHES[one.look], class: "hatch", transform: "translate(11 2)" },
+            sample,
+          );
       } else {
-        if (one.style !== "points") element("path", { d: "M1 6H29", class: "curve", "stroke-dasharray": this.dash(one) }, sample);
+        if (one.style !== "points")
+          element(
+            "path",
+            { d: "M1 6H29", class: "curve", "stroke-dasharray": this.dash(one) },
+            sample,
+          );
         const bare = this.series.length < 2 && (one.style === "line" || one.style === "step");
-        if (one.style !== "dashed" && !bare) element("path", { d: `M15 6${MARKS[one.look]}`, class: "mark" }, sample);
+        if (one.style !== "dashed" && !bare)
+          element("path", { d: `M15 6${MARKS[one.look]}`, class: "mark" }, sample);
       }
       element("span", {}, button, one.name || "(unnamed)");
       button.addEventListener("click", () => {
@@ -91,11 +168,16 @@ const Charts = (() => {
       });
     }
 
-    dash(one) { return one.style === "dashed" ? DASHES[one.look] : "none"; }
+    dash(one) {
+      return one.style === "dashed" ? DASHES[one.look] : "none";
+    }
 
     // -- layout -------------------------------------------------------------------------------
 
-    draw(width = this.frame.clientWidth || 720, height = Math.min(400, Math.max(250, width * 0.46))) {
+    draw(
+      width = this.frame.clientWidth || 720,
+      height = Math.min(400, Math.max(250, width * 0.46)),
+    ) {
       this.width = Math.max(260, width);
       this.height = Math.round(height);
       this.svg.replaceChildren();
@@ -111,7 +193,19 @@ const Charts = (() => {
     }
 
     axisTitle(axis) {
-      const inTicks = ["ns", "us", "µs", "ms", "s", "bytes", "B", "bytes/s", "B/s", "%", ""].includes(axis.unit);
+      const inTicks = [
+        "ns",
+        "us",
+        "µs",
+        "ms",
+        "s",
+        "bytes",
+        "B",
+        "bytes/s",
+        "B/s",
+        "%",
+        "",
+      ].includes(axis.unit);
       return inTicks ? axis.label : `${axis.label} (${axis.unit})`.trim();
     }
 
@@ -120,7 +214,11 @@ const Charts = (() => {
       const [right, bottom] = [this.width - beside, this.height - below];
       this.area = { left, right, top, bottom };
       const clip = element("clipPath", { id: `${this.name}-clip` }, this.defs);
-      element("rect", { x: left - 1, y: top - 6, width: right - left + 7, height: bottom - top + 7 }, clip);
+      element(
+        "rect",
+        { x: left - 1, y: top - 6, width: right - left + 7, height: bottom - top + 7 },
+        clip,
+      );
     }
 
     // Widest of some labels in pixels, measured in the page's own font.
@@ -137,9 +235,15 @@ const Charts = (() => {
 
     drawLines() {
       const { figure } = this;
-      const xs = this.visible.flatMap((one) => one.points.filter((point) => Scales.drawable(this.yKind, point[1])).map((point) => point[0]));
-      const xDomain = this.zoom?.x ?? Scales.domainOf(this.xKind, xs, { tight: this.xKind === "linear" });
-      const inside = (point) => this.zoom === null || (point[0] >= xDomain[0] && point[0] <= xDomain[1]);
+      const xs = this.visible.flatMap((one) =>
+        one.points
+          .filter((point) => Scales.drawable(this.yKind, point[1]))
+          .map((point) => point[0]),
+      );
+      const xDomain =
+        this.zoom?.x ?? Scales.domainOf(this.xKind, xs, { tight: this.xKind === "linear" });
+      const inside = (point) =>
+        this.zoom === null || (point[0] >= xDomain[0] && point[0] <= xDomain[1]);
       const ys = this.visible.flatMap((one) => one.points.filter(inside).map((point) => point[1]));
       const yDomain = this.zoom?.y ?? Scales.domainOf(this.yKind, ys);
       const yTicks = Scales.ticks(this.yKind, yDomain, this.height / 42, figure.y.unit);
@@ -151,7 +255,11 @@ const Charts = (() => {
       this.drawXAxis();
       const plot = element("g", { "clip-path": `url(#${this.name}-clip)` }, this.svg);
       for (const one of this.visible) this.drawSeries(one, plot);
-      const stops = this.visible.flatMap((one) => (one.style === "dashed" && this.visible.some((other) => other.style !== "dashed") ? [] : one.sorted.map((point) => point[0])));
+      const stops = this.visible.flatMap((one) =>
+        one.style === "dashed" && this.visible.some((other) => other.style !== "dashed")
+          ? []
+          : one.sorted.map((point) => point[0]),
+      );
       this.stops = [...new Set(stops)].sort((a, b) => a - b);
     }
 
@@ -162,8 +270,18 @@ const Charts = (() => {
       for (const tick of ticks) {
         const y = fixed(this.y.to(tick.value));
         if (y < top - 1 || y > bottom + 1) continue;
-        element("line", { x1: left, x2: right, y1: y, y2: y, class: tick.minor ? "grid minor" : "grid" }, axis);
-        if (tick.label) element("text", { x: left - 8, y: y + 4, class: "tick", "text-anchor": "end" }, axis, tick.label);
+        element(
+          "line",
+          { x1: left, x2: right, y1: y, y2: y, class: tick.minor ? "grid minor" : "grid" },
+          axis,
+        );
+        if (tick.label)
+          element(
+            "text",
+            { x: left - 8, y: y + 4, class: "tick", "text-anchor": "end" },
+            axis,
+            tick.label,
+          );
       }
     }
 
@@ -171,37 +289,71 @@ const Charts = (() => {
       const { left, right, bottom } = this.area;
       const axis = element("g", { class: "axis" }, this.svg);
       element("line", { x1: left, x2: right, y1: bottom, y2: bottom, class: "base" }, axis);
-      const ticks = Scales.ticks(this.xKind, this.x.domain, (right - left) / 74, this.figure.x.unit);
+      const ticks = Scales.ticks(
+        this.xKind,
+        this.x.domain,
+        (right - left) / 74,
+        this.figure.x.unit,
+      );
       const labels = ticks.filter((tick) => tick.label).map((tick) => tick.label);
       const wide = this.measure(labels) + 12;
       let free = -Infinity;
       for (const tick of ticks) {
         const x = fixed(this.x.to(tick.value));
         if (x < left - 1 || x > right + 1) continue;
-        element("line", { x1: x, x2: x, y1: bottom, y2: bottom + (tick.minor ? 3 : 5), class: "base" }, axis);
+        element(
+          "line",
+          { x1: x, x2: x, y1: bottom, y2: bottom + (tick.minor ? 3 : 5), class: "base" },
+          axis,
+        );
         if (!tick.label || x - wide / 2 < free) continue;
         const anchor = x + wide / 2 > this.width ? "end" : "middle";
-        element("text", { x: anchor === "end" ? this.width : x, y: bottom + 19, class: "tick", "text-anchor": anchor }, axis, tick.label);
+        element(
+          "text",
+          {
+            x: anchor === "end" ? this.width : x,
+            y: bottom + 19,
+            class: "tick",
+            "text-anchor": anchor,
+          },
+          axis,
+          tick.label,
+        );
         free = x + wide / 2;
       }
-      element("text", { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" }, axis, this.axisTitle(this.figure.x));
+      element(
+        "text",
+        { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" },
+        axis,
+        this.axisTitle(this.figure.x),
+      );
     }
 
     drawSeries(one, plot) {
-      const group = element("g", { class: `series look-${one.look}`, "data-series": one.name }, plot);
+      const group = element(
+        "g",
+        { class: `series look-${one.look}`, "data-series": one.name },
+        plot,
+      );
       const pixels = one.points.map(([x, y]) =>
-        Scales.drawable(this.xKind, x) && Scales.drawable(this.yKind, y) ? [fixed(this.x.to(x)), fixed(this.y.to(y))] : null);
+        Scales.drawable(this.xKind, x) && Scales.drawable(this.yKind, y)
+          ? [fixed(this.x.to(x)), fixed(this.y.to(y))]
+          : null,
+      );
       if (one.style !== "points") {
         let path = "";
         let before = null;
         for (const pixel of pixels) {
           if (pixel !== null) {
             if (before === null) path += `M${pixel[0]} ${pixel[1]}`;
-            else path += one.style === "step" ? `H${pixel[0]}V${pixel[1]}` : `L${pixel[0]} ${pixel[1]}`;
+            else
+              path +=
+                one.style === "step" ? `H${pixel[0]}V${pixel[1]}` : `L${pixel[0]} ${pixel[1]}`;
           }
           before = pixel;
         }
-        if (path) element("path", { d: path, class: "curve", "stroke-dasharray": this.dash(one) }, group);
+        if (path)
+          element("path", { d: path, class: "curve", "stroke-dasharray": this.dash(one) }, group);
       }
       const marks = this.marked(one, pixels).map(([x, y]) => `M${x} ${y}${MARKS[one.look]}`);
       if (marks.length > 0) element("path", { d: marks.join(""), class: "mark" }, group);
@@ -220,7 +372,11 @@ const Charts = (() => {
       for (const pixel of good) {
         const far = last === null || Math.hypot(pixel[0] - last[0], pixel[1] - last[1]) > 90;
         if (pixel[0] >= free || (last !== null && Math.abs(pixel[1] - last[1]) > 90)) {
-          if (far) { marks.push(pixel); last = pixel; free = pixel[0] + 96; }
+          if (far) {
+            marks.push(pixel);
+            last = pixel;
+            free = pixel[0] + 96;
+          }
         }
       }
       return marks;
@@ -231,18 +387,27 @@ const Charts = (() => {
     drawBars() {
       const { categories, stacked } = this.figure.bars;
       const shown = this.visible;
-      const sums = categories.map((_, at) => shown.reduce((sum, one) => sum + Math.max(0, one.values[at] ?? 0), 0));
+      const sums = categories.map((_, at) =>
+        shown.reduce((sum, one) => sum + Math.max(0, one.values[at] ?? 0), 0),
+      );
       const ends = shown.flatMap((one) => (one.interval ?? []).flat());
       const values = stacked ? sums : [...shown.flatMap((one) => one.values), ...ends];
       // A whole of 100 % ends at 100 %.
-      const whole = stacked && this.figure.y.unit === "%" && sums.every((sum) => sum <= 100.5) && sums.some((sum) => sum > 90);
+      const whole =
+        stacked &&
+        this.figure.y.unit === "%" &&
+        sums.every((sum) => sum <= 100.5) &&
+        sums.some((sum) => sum > 90);
       const kind = stacked ? "linear" : this.yKind;
       this.valueDomain = whole ? [0, 100] : Scales.domainOf(kind, values, { fromZero: true });
       this.sums = sums;
       const slot = (this.width - 70) / Math.max(1, categories.length);
       const letters = Math.max(6, Math.floor((slot - 10) / 6.6));
       this.wrapped = categories.map((name) => Scales.wrapWords(name, letters));
-      this.across = this.wrapped.some((lines) => lines.length > 3 || lines.some((line) => line.length > letters)) || categories.length > 24;
+      this.across =
+        this.wrapped.some(
+          (lines) => lines.length > 3 || lines.some((line) => line.length > letters),
+        ) || categories.length > 24;
       if (this.across) this.layAcross(kind);
       else this.layUpright(kind);
       this.stops = categories.map((_, at) => at);
@@ -261,7 +426,10 @@ const Charts = (() => {
     layUpright(kind) {
       const ticks = Scales.ticks(kind, this.valueDomain, this.height / 42, this.figure.y.unit);
       const lines = Math.max(1, ...this.wrapped.map((lines) => lines.length));
-      this.setArea(Math.ceil(this.measure(ticks.map((tick) => tick.label))) + 14, 12 + 15 * lines + (this.figure.x.label ? 18 : 0));
+      this.setArea(
+        Math.ceil(this.measure(ticks.map((tick) => tick.label))) + 14,
+        12 + 15 * lines + (this.figure.x.label ? 18 : 0),
+      );
       const { left, right, top, bottom } = this.area;
       this.y = Scales.scale(kind, this.valueDomain, [bottom, top]);
       this.band = (right - left) / Math.max(1, this.figure.bars.categories.length);
@@ -272,9 +440,17 @@ const Charts = (() => {
       this.wrapped.forEach((lines, at) => {
         const x = left + this.band * (at + 0.5);
         const label = element("text", { class: "tick category", "text-anchor": "middle" }, axis);
-        lines.forEach((line, row) => element("tspan", { x: fixed(x), y: bottom + 18 + 15 * row }, label, line));
+        lines.forEach((line, row) =>
+          element("tspan", { x: fixed(x), y: bottom + 18 + 15 * row }, label, line),
+        );
       });
-      if (this.figure.x.label) element("text", { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" }, axis, this.figure.x.label);
+      if (this.figure.x.label)
+        element(
+          "text",
+          { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" },
+          axis,
+          this.figure.x.label,
+        );
     }
 
     layAcross(kind) {
@@ -282,20 +458,44 @@ const Charts = (() => {
       // On a narrow screen names stand above their bars, else before them.
       this.above = this.width < 480 ? 18 : 0;
       const most = Math.max(10, Math.floor((this.width * (this.above ? 1 : 0.42)) / 6.6));
-      const names = categories.map((name) => (name.length > most ? name.slice(0, most - 1) + "…" : name));
+      const names = categories.map((name) =>
+        name.length > most ? name.slice(0, most - 1) + "…" : name,
+      );
       const each = this.above + (stacked ? 22 : 10 + 14 * Math.max(1, this.visible.length));
       this.height = Math.min(1600, 8 + each * categories.length + 50);
       // Labels stand behind the bars and need their room.
-      const values = this.visible.flatMap((one) => one.values.map((value) => format(value, this.figure.y.unit)));
-      this.setArea(this.above ? 1 : Math.ceil(this.measure(names)) + 14, 46, 8, this.labelled ? Math.ceil(this.measure(values)) + 10 : 16);
+      const values = this.visible.flatMap((one) =>
+        one.values.map((value) => format(value, this.figure.y.unit)),
+      );
+      this.setArea(
+        this.above ? 1 : Math.ceil(this.measure(names)) + 14,
+        46,
+        8,
+        this.labelled ? Math.ceil(this.measure(values)) + 10 : 16,
+      );
       const { left, right, top, bottom } = this.area;
       this.x = Scales.scale(kind, this.valueDomain, [left, right]);
       this.band = (bottom - top) / Math.max(1, categories.length);
       const axis = element("g", { class: "axis" }, this.svg);
-      for (const tick of Scales.ticks(kind, this.valueDomain, (right - left) / 90, this.figure.y.unit)) {
+      for (const tick of Scales.ticks(
+        kind,
+        this.valueDomain,
+        (right - left) / 90,
+        this.figure.y.unit,
+      )) {
         const x = fixed(this.x.to(tick.value));
-        element("line", { x1: x, x2: x, y1: top, y2: bottom, class: tick.minor ? "grid minor" : "grid" }, axis);
-        if (tick.label) element("text", { x, y: bottom + 19, class: "tick", "text-anchor": x < 12 ? "start" : "middle" }, axis, tick.label);
+        element(
+          "line",
+          { x1: x, x2: x, y1: top, y2: bottom, class: tick.minor ? "grid minor" : "grid" },
+          axis,
+        );
+        if (tick.label)
+          element(
+            "text",
+            { x, y: bottom + 19, class: "tick", "text-anchor": x < 12 ? "start" : "middle" },
+            axis,
+            tick.label,
+          );
       }
       element("line", { x1: left, x2: left, y1: top, y2: bottom, class: "base" }, axis);
       names.forEach((name, at) => {
@@ -305,7 +505,12 @@ const Charts = (() => {
           : { x: left - 8, y: fixed(row + this.band / 2 + 4), "text-anchor": "end" };
         element("text", { ...place, class: "tick category" }, axis, name);
       });
-      element("text", { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" }, axis, this.axisTitle(this.figure.y));
+      element(
+        "text",
+        { x: right, y: this.height - 4, class: "axis-title", "text-anchor": "end" },
+        axis,
+        this.axisTitle(this.figure.y),
+      );
     }
 
     // Start and thickness of a series' bar within its category, in pixels along the category axis.
@@ -316,12 +521,18 @@ const Charts = (() => {
       const air = Math.max(4, band * 0.22);
       const room = Math.min(band - air, stacked || among === 1 ? 72 : 64 * among);
       const start = head + (band - room) / 2;
-      return stacked ? [start, room] : [start + (room * index) / among, Math.max(1, room / among - (among > 1 ? 2 : 0))];
+      return stacked
+        ? [start, room]
+        : [start + (room * index) / among, Math.max(1, room / among - (among > 1 ? 2 : 0))];
     }
 
     drawBarSeries(one, index, among, plot) {
       const { categories, stacked } = this.figure.bars;
-      const group = element("g", { class: `series look-${one.look}`, "data-series": one.name }, plot);
+      const group = element(
+        "g",
+        { class: `series look-${one.look}`, "data-series": one.name },
+        plot,
+      );
       this.hatch(one.look);
       const value = this.across ? this.x : this.y;
       const floor = value.kind === "linear" ? value.to(0) : value.range[0];
@@ -332,7 +543,9 @@ const Charts = (() => {
         let from = floor;
         let to = value.to(amount);
         if (stacked) {
-          const below = this.visible.slice(0, index).reduce((sum, other) => sum + Math.max(0, other.values[at] ?? 0), 0);
+          const below = this.visible
+            .slice(0, index)
+            .reduce((sum, other) => sum + Math.max(0, other.values[at] ?? 0), 0);
           [from, to] = [value.to(below), value.to(below + Math.max(0, amount))];
         }
         const along = (this.across ? this.area.top : this.area.left) + this.band * at + start;
@@ -341,15 +554,33 @@ const Charts = (() => {
           : { x: along, y: Math.min(from, to), width: thick, height: Math.abs(to - from) };
         for (const key of Object.keys(box)) box[key] = fixed(box[key]);
         element("rect", { ...box, class: "bar" }, group);
-        if (HATCHES[one.look]) element("rect", { ...box, fill: `url(#${this.name}-h${one.look})` }, group);
-        const reach = this.drawWhisker(one.interval?.[at], value, along + thick / 2, group, to, floor);
-        this.labels.push({ text: format(amount, this.figure.y.unit), middle: along + thick / 2, thick, reach, down: to > floor && !this.across });
+        if (HATCHES[one.look])
+          element("rect", { ...box, fill: `url(#${this.name}-h${one.look})` }, group);
+        const reach = this.drawWhisker(
+          one.interval?.[at],
+          value,
+          along + thick / 2,
+          group,
+          to,
+          floor,
+        );
+        this.labels.push({
+          text: format(amount, this.figure.y.unit),
+          middle: along + thick / 2,
+          thick,
+          reach,
+          down: to > floor && !this.across,
+        });
       });
     }
 
     hatch(look) {
       if (!HATCHES[look] || this.defs.querySelector(`[id="${this.name}-h${look}"]`)) return;
-      const pattern = element("pattern", { id: `${this.name}-h${look}`, width: 8, height: 8, patternUnits: "userSpaceOnUse" }, this.defs);
+      const pattern = element(
+        "pattern",
+        { id: `${this.name}-h${look}`, width: 8, height: 8, patternUnits: "userSpaceOnUse" },
+        this.defs,
+      );
       element("path", { d: HATCHES[look], class: "hatch" }, pattern);
     }
 
@@ -358,7 +589,9 @@ const Charts = (() => {
       if (!pair || !pair.every((end) => Scales.drawable(value.kind, end))) return to;
       const [low, high] = pair.map((end) => fixed(value.to(end)));
       const m = fixed(middle);
-      const d = this.across ? `M${low} ${m}H${high}M${low} ${m - 4}V${m + 4}M${high} ${m - 4}V${m + 4}` : `M${m} ${low}V${high}M${m - 4} ${low}H${m + 4}M${m - 4} ${high}H${m + 4}`;
+      const d = this.across
+        ? `M${low} ${m}H${high}M${low} ${m - 4}V${m + 4}M${high} ${m - 4}V${m + 4}`
+        : `M${m} ${low}V${high}M${m - 4} ${low}H${m + 4}M${m - 4} ${high}H${m + 4}`;
       element("path", { d, class: "whisker-halo" }, group);
       element("path", { d, class: "whisker" }, group);
       return this.across || to > floor ? Math.max(to, low, high) : Math.min(to, low, high);
@@ -368,11 +601,16 @@ const Charts = (() => {
     drawBarLabels(plot) {
       if (!this.labelled) return;
       const alone = this.visible.length === 1;
-      const fits = ({ text, thick }) => (this.across ? thick >= 11 : this.measure([text]) <= (alone ? this.band - 4 : thick + 4));
+      const fits = ({ text, thick }) =>
+        this.across ? thick >= 11 : this.measure([text]) <= (alone ? this.band - 4 : thick + 4);
       if (!this.labels.every(fits)) return;
       for (const { text, middle, reach, down } of this.labels) {
         const place = this.across
-          ? { x: fixed(Math.max(reach, this.area.left) + 6), y: fixed(middle + 4), "text-anchor": "start" }
+          ? {
+              x: fixed(Math.max(reach, this.area.left) + 6),
+              y: fixed(middle + 4),
+              "text-anchor": "start",
+            }
           : { x: fixed(middle), y: fixed(reach + (down ? 15 : -6)), "text-anchor": "middle" };
         element("text", { ...place, class: "bar-label" }, plot, text);
       }
@@ -389,9 +627,13 @@ const Charts = (() => {
         const rows = this.visible.map((one) => {
           const pair = one.interval?.[stop];
           const text = format(one.values[stop] ?? null, unit);
-          return { one, text: pair ? `${text} (${format(pair[0], unit)} to ${format(pair[1], unit)})` : text };
+          return {
+            one,
+            text: pair ? `${text} (${format(pair[0], unit)} to ${format(pair[1], unit)})` : text,
+          };
         });
-        if (this.figure.bars.stacked && rows.length > 1) rows.push({ one: null, text: `${format(this.sums[stop], unit)} in all` });
+        if (this.figure.bars.stacked && rows.length > 1)
+          rows.push({ one: null, text: `${format(this.sums[stop], unit)} in all` });
         return { heading: this.figure.bars.categories[stop], rows };
       }
       const kinds = { x: this.xKind, y: this.yKind };
@@ -399,7 +641,12 @@ const Charts = (() => {
       const rows = [];
       for (const one of chosen) {
         const found = Scales.valueAt(one.sorted, stop, one.style, kinds);
-        if (found) rows.push({ one, value: found.value, text: (found.between ? "≈ " : "") + format(found.value, unit) });
+        if (found)
+          rows.push({
+            one,
+            value: found.value,
+            text: (found.between ? "≈ " : "") + format(found.value, unit),
+          });
       }
       return { heading: format(stop, this.figure.x.unit), rows };
     }
@@ -411,23 +658,38 @@ const Charts = (() => {
       if (reading === null) return;
       const spot = this.isBars ? this.markBand() : this.markLine(reading.rows);
       this.tip.replaceChildren();
-      element("strong", {}, this.tip, [this.isBars ? "" : this.figure.x.label, reading.heading].filter(Boolean).join(" "));
+      element(
+        "strong",
+        {},
+        this.tip,
+        [this.isBars ? "" : this.figure.x.label, reading.heading].filter(Boolean).join(" "),
+      );
       for (const row of reading.rows) {
-        const line = element("div", { class: row.one ? `row look-${row.one.look}` : "row" }, this.tip);
+        const line = element(
+          "div",
+          { class: row.one ? `row look-${row.one.look}` : "row" },
+          this.tip,
+        );
         element("i", { class: row.one ? "swatch" : "swatch none" }, line);
         element("span", { class: "name" }, line, row.one ? row.one.name : "");
         element("span", { class: "number" }, line, row.text);
       }
       this.placeTip(spot);
       if (announce) {
-        const spoken = reading.rows.map((row) => (row.one ? `${row.one.name}: ${row.text}` : row.text));
+        const spoken = reading.rows.map((row) =>
+          row.one ? `${row.one.name}: ${row.text}` : row.text,
+        );
         this.live.textContent = `${reading.heading}. ${spoken.join("; ")}`;
       }
     }
 
     markLine(rows) {
       const x = fixed(this.x.to(this.stops[this.cursor]));
-      element("line", { x1: x, x2: x, y1: this.area.top, y2: this.area.bottom, class: "cursor" }, this.overlay);
+      element(
+        "line",
+        { x1: x, x2: x, y1: this.area.top, y2: this.area.bottom, class: "cursor" },
+        this.overlay,
+      );
       for (const row of rows) {
         if (!Scales.drawable(this.yKind, row.value)) continue;
         const y = fixed(this.y.to(row.value));
@@ -444,14 +706,17 @@ const Charts = (() => {
         ? { x: left, y: top + from, width: right - left, height: this.band }
         : { x: left + from, y: top, width: this.band, height: bottom - top };
       element("rect", { ...box, class: "band" }, this.overlay);
-      return this.across ? [right - 40, top + from + this.band / 2] : [left + from + this.band / 2, top];
+      return this.across
+        ? [right - 40, top + from + this.band / 2]
+        : [left + from + this.band / 2, top];
     }
 
     placeTip([x, y]) {
       const wide = this.tip.offsetWidth;
       const tall = this.tip.offsetHeight;
       const right = x + 14 + wide <= this.width;
-      this.tip.style.left = `${Math.max(0, Math.min(this.width - wide, right ? x + 14 : x - 14 - wide))}px`;
+      const left = right ? x + 14 : x - 14 - wide;
+      this.tip.style.left = `${Math.max(0, Math.min(this.width - wide, left))}px`;
       this.tip.style.top = `${Math.max(0, Math.min(this.height - tall, y + 4))}px`;
     }
 
@@ -462,8 +727,13 @@ const Charts = (() => {
       frame.addEventListener("pointermove", (event) => this.onMove(event));
       frame.addEventListener("pointerdown", (event) => this.onDown(event));
       frame.addEventListener("pointerup", (event) => this.onUp(event));
-      frame.addEventListener("pointercancel", () => { this.drag = null; this.showCursor(false); });
-      frame.addEventListener("pointerleave", () => { if (!this.drag) this.setCursor(-1, false); });
+      frame.addEventListener("pointercancel", () => {
+        this.drag = null;
+        this.showCursor(false);
+      });
+      frame.addEventListener("pointerleave", () => {
+        if (!this.drag) this.setCursor(-1, false);
+      });
       frame.addEventListener("dblclick", () => this.setZoom(null));
       frame.addEventListener("keydown", (event) => this.onKey(event));
       frame.addEventListener("blur", () => this.setCursor(-1, false));
@@ -471,7 +741,10 @@ const Charts = (() => {
 
     place(event) {
       const box = this.svg.getBoundingClientRect();
-      return [((event.clientX - box.left) / box.width) * this.width, ((event.clientY - box.top) / box.height) * this.height];
+      return [
+        ((event.clientX - box.left) / box.width) * this.width,
+        ((event.clientY - box.top) / box.height) * this.height,
+      ];
     }
 
     onMove(event) {
@@ -490,7 +763,10 @@ const Charts = (() => {
         const at = Math.floor((this.across ? y - this.area.top : x - this.area.left) / this.band);
         return at >= 0 && at < this.stops.length ? at : -1;
       }
-      return Scales.nearest(this.stops.map((stop) => this.x.to(stop)), x);
+      return Scales.nearest(
+        this.stops.map((stop) => this.x.to(stop)),
+        x,
+      );
     }
 
     onDown(event) {
@@ -505,7 +781,10 @@ const Charts = (() => {
       const range = drag?.to ? this.dragged(drag) : null;
       if (range && range.right - range.left >= 8) {
         const x = [this.x.from(range.left), this.x.from(range.right)];
-        this.setZoom({ x, y: range.high ? [this.y.from(range.bottom), this.y.from(range.top)] : null });
+        this.setZoom({
+          x,
+          y: range.high ? [this.y.from(range.bottom), this.y.from(range.top)] : null,
+        });
       } else if (drag) this.showCursor(false);
     }
 
@@ -523,7 +802,17 @@ const Charts = (() => {
       const range = this.dragged(this.drag);
       this.tip.hidden = true;
       this.overlay.replaceChildren();
-      element("rect", { x: range.left, y: range.top, width: range.right - range.left, height: range.bottom - range.top, class: "selection" }, this.overlay);
+      element(
+        "rect",
+        {
+          x: range.left,
+          y: range.top,
+          width: range.right - range.left,
+          height: range.bottom - range.top,
+          class: "selection",
+        },
+        this.overlay,
+      );
     }
 
     setZoom(zoom) {
@@ -564,7 +853,11 @@ const Charts = (() => {
         "+": () => this.zoomBy(0.5),
         "=": () => this.zoomBy(0.5),
         "-": () => this.zoomBy(2),
-        Escape: () => { this.only = -1; this.setZoom(null); this.live.textContent = ""; },
+        Escape: () => {
+          this.only = -1;
+          this.setZoom(null);
+          this.live.textContent = "";
+        },
       };
       if (!this.isBars) {
         keys.ArrowUp = () => this.chooseSeries(-1);
@@ -578,22 +871,38 @@ const Charts = (() => {
     // One step of the cursor; along one series only to that series' own points, and within a zoom
     // only to what is seen.
     step(by) {
-      const own = this.only >= 0 ? new Set(this.series[this.only].sorted.map((point) => point[0])) : null;
-      const seen = (stop) => (!own || own.has(stop)) && (this.zoom === null || (stop >= this.zoom.x[0] && stop <= this.zoom.x[1]));
-      const allowed = this.stops.map((_, at) => at).filter((at) => this.isBars || seen(this.stops[at]));
+      const own =
+        this.only >= 0 ? new Set(this.series[this.only].sorted.map((point) => point[0])) : null;
+      const seen = (stop) =>
+        (!own || own.has(stop)) &&
+        (this.zoom === null || (stop >= this.zoom.x[0] && stop <= this.zoom.x[1]));
+      const allowed = this.stops
+        .map((_, at) => at)
+        .filter((at) => this.isBars || seen(this.stops[at]));
       if (allowed.length === 0) return;
       const at = Scales.nearest(allowed, this.cursor);
-      const next = this.cursor < 0 ? (by > 0 ? 0 : allowed.length - 1) : Math.max(0, Math.min(allowed.length - 1, at + by));
+      const next =
+        this.cursor < 0
+          ? by > 0
+            ? 0
+            : allowed.length - 1
+          : Math.max(0, Math.min(allowed.length - 1, at + by));
       this.setCursor(allowed[next], true);
     }
 
     // Up and down choose one series to walk along; beyond either end all of them again.
     chooseSeries(by) {
-      const order = [-1, ...this.series.flatMap((one, index) => (one.shown && one.style !== "dashed" ? [index] : []))];
+      const order = [
+        -1,
+        ...this.series.flatMap((one, index) =>
+          one.shown && one.style !== "dashed" ? [index] : [],
+        ),
+      ];
       this.only = order[(order.indexOf(this.only) + by + order.length) % order.length];
       if (this.cursor < 0) this.cursor = 0;
       this.setCursor(this.cursor, true);
-      if (this.only >= 0) this.live.textContent = `${this.series[this.only].name} only. ${this.live.textContent}`;
+      if (this.only >= 0)
+        this.live.textContent = `${this.series[this.only].name} only. ${this.live.textContent}`;
     }
   }
 

@@ -3,14 +3,42 @@
 "use strict";
 
 const Scales = (() => {
-  const TIMES = [["ns", 1], ["us", 1e3], ["ms", 1e6], ["s", 1e9], ["min", 60e9], ["h", 3600e9], ["d", 86400e9]];
-  const SIZES = [["B", 1], ["KiB", 2 ** 10], ["MiB", 2 ** 20], ["GiB", 2 ** 30], ["TiB", 2 ** 40], ["PiB", 2 ** 50]];
-  const RATES = [["B/s", 1], ["kB/s", 1e3], ["MB/s", 1e6], ["GB/s", 1e9], ["TB/s", 1e12]];
+  const TIMES = [
+    ["ns", 1],
+    ["us", 1e3],
+    ["ms", 1e6],
+    ["s", 1e9],
+    ["min", 60e9],
+    ["h", 3600e9],
+    ["d", 86400e9],
+  ];
+  const SIZES = [
+    ["B", 1],
+    ["KiB", 2 ** 10],
+    ["MiB", 2 ** 20],
+    ["GiB", 2 ** 30],
+    ["TiB", 2 ** 40],
+    ["PiB", 2 ** 50],
+  ];
+  const RATES = [
+    ["B/s", 1],
+    ["kB/s", 1e3],
+    ["MB/s", 1e6],
+    ["GB/s", 1e9],
+    ["TB/s", 1e12],
+  ];
   const NOTHING = "n/a";
   // Units that are drawn on a ladder: which one, and the factor to its base.
   const LADDERS = {
-    "ns": [TIMES, 1], "us": [TIMES, 1e3], "µs": [TIMES, 1e3], "ms": [TIMES, 1e6], "s": [TIMES, 1e9],
-    "bytes": [SIZES, 1], "B": [SIZES, 1], "bytes/s": [RATES, 1], "B/s": [RATES, 1],
+    ns: [TIMES, 1],
+    us: [TIMES, 1e3],
+    µs: [TIMES, 1e3],
+    ms: [TIMES, 1e6],
+    s: [TIMES, 1e9],
+    bytes: [SIZES, 1],
+    B: [SIZES, 1],
+    "bytes/s": [RATES, 1],
+    "B/s": [RATES, 1],
   };
   const ladderOf = (unit) => (Object.hasOwn(LADDERS, unit) ? LADDERS[unit] : null);
 
@@ -28,7 +56,9 @@ const Scales = (() => {
     const value = rounded(number, decimals);
     const [whole, fraction = ""] = Math.abs(value).toFixed(decimals).split(".");
     const digits = fraction.replace(/0+$/, "");
-    return (value < 0 ? "-" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (digits ? "." + digits : "");
+    return (
+      (value < 0 ? "-" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (digits ? "." + digits : "")
+    );
   }
 
   function onLadder(number, ladder) {
@@ -42,7 +72,8 @@ const Scales = (() => {
 
   function count(number) {
     const size = Math.abs(number);
-    if (size >= 1e16 || (size !== 0 && size < 1e-4)) return number.toExponential(2).replace("e+", "e");
+    if (size >= 1e16 || (size !== 0 && size < 1e-4))
+      return number.toExponential(2).replace("e+", "e");
     if (size >= 1e12) return grouped(number / 1e12) + " T";
     if (size >= 1e9) return grouped(number / 1e9) + " G";
     if (size >= 1e7) return grouped(number / 1e6) + " M";
@@ -67,7 +98,12 @@ const Scales = (() => {
       const size = Math.abs(number);
       const suffix = unit === "%" ? "%" : "";
       if (size >= 1e4 || size < 1e-4) {
-        const short = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([factor]) => size >= factor);
+        const short = [
+          [1e12, "T"],
+          [1e9, "G"],
+          [1e6, "M"],
+          [1e3, "k"],
+        ].find(([factor]) => size >= factor);
         if (short) return withDigits(number / short[0], step / short[0]) + short[1] + suffix;
         if (size > 0 && step === 0) return number.toExponential(0).replace("e+", "e") + suffix;
       }
@@ -75,7 +111,8 @@ const Scales = (() => {
     }
     const [names, base] = ladder;
     const scaled = number * base;
-    const [name, factor] = names.findLast(([, factor]) => Math.abs(scaled) >= factor * (1 - 1e-9)) ?? names[0];
+    const [name, factor] =
+      names.findLast(([, factor]) => Math.abs(scaled) >= factor * (1 - 1e-9)) ?? names[0];
     if (scaled === 0) {
       // Zero in the unit that the steps are in.
       const [of] = names.findLast(([, factor]) => step * base >= factor * (1 - 1e-9)) ?? names[0];
@@ -98,15 +135,18 @@ const Scales = (() => {
   // Whether a value has a place on a scale. Beyond 1e250 sums and powers of axis ends overflow.
   const drawable = (kind, value) =>
     value !== null && Math.abs(value) < 1e250 && (kind === "linear" || value > 1e-250);
-  const warp = (kind, value) => (kind === "linear" ? value : kind === "log2" ? Math.log2(value) : Math.log10(value));
-  const unwarp = (kind, value) => (kind === "linear" ? value : kind === "log2" ? 2 ** value : 10 ** value);
+  const warp = (kind, value) =>
+    kind === "linear" ? value : kind === "log2" ? Math.log2(value) : Math.log10(value);
+  const unwarp = (kind, value) =>
+    kind === "linear" ? value : kind === "log2" ? 2 ** value : 10 ** value;
 
   // Maps values in `domain` to pixels in `range` and back.
   function scale(kind, domain, range) {
     const low = warp(kind, domain[0]);
     const width = warp(kind, domain[1]) - low || 1;
     const to = (value) => range[0] + ((warp(kind, value) - low) / width) * (range[1] - range[0]);
-    const from = (pixel) => unwarp(kind, low + ((pixel - range[0]) / (range[1] - range[0])) * width);
+    const from = (pixel) =>
+      unwarp(kind, low + ((pixel - range[0]) / (range[1] - range[0])) * width);
     return { kind, domain, range, to, from };
   }
 
@@ -117,7 +157,8 @@ const Scales = (() => {
     let low = good.reduce((a, b) => Math.min(a, b));
     let high = good.reduce((a, b) => Math.max(a, b));
     if (kind !== "linear") {
-      const air = low === high ? 1 : 0.04 * (warp(kind, high) - warp(kind, low)) * (options.tight ? 0 : 1);
+      const air =
+        low === high ? 1 : 0.04 * (warp(kind, high) - warp(kind, low)) * (options.tight ? 0 : 1);
       const floor = options.fromZero ? 0.35 : 0;
       return [unwarp(kind, warp(kind, low) - air - floor), unwarp(kind, warp(kind, high) + air)];
     }
@@ -125,7 +166,8 @@ const Scales = (() => {
     const near = low >= 0 && low <= 0.6 * high;
     if (options.fromZero || near) low = Math.min(0, low);
     if (options.fromZero) high = Math.max(0, high);
-    if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
+    if (low === high)
+      return low === 0 ? [0, 1] : [low - Math.abs(low) * 0.1, high + Math.abs(high) * 0.1];
     const air = 0.05 * (high - low);
     return [low === 0 ? 0 : low - air, high === 0 ? 0 : high + air];
   }
@@ -141,7 +183,9 @@ const Scales = (() => {
 
   // Times step by 1, 2, 5, 10, 15, 30 of the unit that they are shown in.
   function niceTimeStep(roughNs) {
-    const steps = [1, 2, 5, 10, 15, 30].flatMap((n) => [n * 60e9, n * 3600e9]).sort((a, b) => a - b);
+    const steps = [1, 2, 5, 10, 15, 30]
+      .flatMap((n) => [n * 60e9, n * 3600e9])
+      .sort((a, b) => a - b);
     if (roughNs <= 30e9) return niceStep(roughNs, false) === 50e9 ? 60e9 : niceStep(roughNs, false);
     return steps.find((step) => step >= roughNs) ?? niceStep(roughNs / 86400e9, false) * 86400e9;
   }
@@ -166,10 +210,15 @@ const Scales = (() => {
     const from = warp(kind, low);
     const to = warp(kind, high);
     // Zoomed into less than one power: equal steps tell more.
-    if (to - from < 1 || !Number.isFinite(to - from)) return linearTicks([low, high], most, unit).filter((tick) => tick.value > 0);
+    if (to - from < 1 || !Number.isFinite(to - from))
+      return linearTicks([low, high], most, unit).filter((tick) => tick.value > 0);
     const stride = Math.max(1, Math.ceil((to - from) / Math.max(1, most)));
     const ticks = [];
-    for (let power = Math.ceil(from / stride - 1e-9) * stride; power <= to + 1e-9; power += stride) {
+    for (
+      let power = Math.ceil(from / stride - 1e-9) * stride;
+      power <= to + 1e-9;
+      power += stride
+    ) {
       const value = unwarp(kind, power);
       ticks.push({ value, label: formatTick(value, unit) });
     }
@@ -211,7 +260,10 @@ const Scales = (() => {
   // neighbours (`between` is then true). Null outside the curve, in a gap, and between bare points.
   function valueAt(points, x, style, kinds) {
     if (points.length === 0) return null;
-    const at = nearest(points.map((point) => point[0]), x);
+    const at = nearest(
+      points.map((point) => point[0]),
+      x,
+    );
     if (points[at][0] === x) return { value: points[at][1], between: false };
     if (style === "points") return null;
     const right = points[at][0] > x ? at : at + 1;
@@ -220,8 +272,10 @@ const Scales = (() => {
     const [a, b] = [points[left], points[right]];
     if (a[1] === null || b[1] === null) return null;
     if (style === "step") return { value: a[1], between: true };
-    if (![a, b].every((point) => drawable(kinds.x, point[0]) && drawable(kinds.y, point[1]))) return null;
-    const share = (warp(kinds.x, x) - warp(kinds.x, a[0])) / (warp(kinds.x, b[0]) - warp(kinds.x, a[0]));
+    if (![a, b].every((point) => drawable(kinds.x, point[0]) && drawable(kinds.y, point[1])))
+      return null;
+    const share =
+      (warp(kinds.x, x) - warp(kinds.x, a[0])) / (warp(kinds.x, b[0]) - warp(kinds.x, a[0]));
     const height = warp(kinds.y, a[1]) + share * (warp(kinds.y, b[1]) - warp(kinds.y, a[1]));
     return { value: unwarp(kinds.y, height), between: true };
   }
@@ -238,7 +292,18 @@ const Scales = (() => {
     return lines;
   }
 
-  return { format, formatTick, drawable, scale, domainOf, ticks, nearest, valueAt, wrapWords, NOTHING };
+  return {
+    format,
+    formatTick,
+    drawable,
+    scale,
+    domainOf,
+    ticks,
+    nearest,
+    valueAt,
+    wrapWords,
+    NOTHING,
+  };
 })();
 
 if (typeof module !== "undefined") module.exports = Scales;

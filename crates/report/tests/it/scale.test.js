@@ -22,10 +22,22 @@ test("ticks are round numbers in units that people use", () => {
     ["linear", [0, 60], 6, "s", ["0 s", "10 s", "20 s", "30 s", "40 s", "50 s", "1 min"]],
     ["linear", [0, 600], 5, "s", ["0 min", "2 min", "4 min", "6 min", "8 min", "10 min"]],
     ["linear", [0, 3 * 2 ** 20], 4, "bytes", ["0 MiB", "1 MiB", "2 MiB", "3 MiB"]],
-    ["linear", [0, 540e6], 6, "bytes/s", ["0 MB/s", "100 MB/s", "200 MB/s", "300 MB/s", "400 MB/s", "500 MB/s"]],
+    [
+      "linear",
+      [0, 540e6],
+      6,
+      "bytes/s",
+      ["0 MB/s", "100 MB/s", "200 MB/s", "300 MB/s", "400 MB/s", "500 MB/s"],
+    ],
     ["linear", [0, 100], 5, "%", ["0%", "20%", "40%", "60%", "80%", "100%"]],
     ["linear", [0, 60000], 3, "tx/min", ["0", "20k", "40k", "60k"]],
-    ["log2", [4096, 2 ** 20], 9, "bytes", ["4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB", "128 KiB", "256 KiB", "512 KiB", "1 MiB"]],
+    [
+      "log2",
+      [4096, 2 ** 20],
+      9,
+      "bytes",
+      ["4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB", "128 KiB", "256 KiB", "512 KiB", "1 MiB"],
+    ],
     ["log2", [4096, 2 ** 20], 4, "bytes", ["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB"]],
     ["log2", [1, 128], 8, "", ["1", "2", "4", "8", "16", "32", "64", "128"]],
     ["log10", [1e3, 1e7], 5, "ns", ["1 us", "10 us", "100 us", "1 ms", "10 ms"]],
@@ -33,7 +45,11 @@ test("ticks are round numbers in units that people use", () => {
     ["log10", [0.001, 1], 4, "", ["0.001", "0.01", "0.1", "1"]],
   ];
   for (const [kind, domain, most, unit, expected] of cases) {
-    assert.deepEqual(labels(Scales.ticks(kind, domain, most, unit)), expected, `${kind} ${domain} ${unit}`);
+    assert.deepEqual(
+      labels(Scales.ticks(kind, domain, most, unit)),
+      expected,
+      `${kind} ${domain} ${unit}`,
+    );
   }
 });
 
@@ -63,7 +79,8 @@ test("scales map there and back", () => {
     const scale = Scales.scale(kind, [2, 2000], [50, 650]);
     assert.equal(scale.to(2), 50);
     assert.ok(Math.abs(scale.to(2000) - 650) < 1e-9);
-    for (const value of [2, 3, 77, 2000]) assert.ok(Math.abs(scale.from(scale.to(value)) / value - 1) < 1e-9);
+    for (const value of [2, 3, 77, 2000])
+      assert.ok(Math.abs(scale.from(scale.to(value)) / value - 1) < 1e-9);
   }
   assert.equal(Scales.scale("log2", [1, 4], [0, 100]).to(2), 50);
 });
@@ -80,14 +97,27 @@ test("domains hold the drawable values", () => {
 
 test("the nearest value is found", () => {
   const sorted = [1, 2, 4, 8];
-  for (const [target, expected] of [[0, 0], [1.4, 0], [1.6, 1], [3, 1], [3.1, 2], [99, 3]]) {
+  for (const [target, expected] of [
+    [0, 0],
+    [1.4, 0],
+    [1.6, 1],
+    [3, 1],
+    [3.1, 2],
+    [99, 3],
+  ]) {
     assert.equal(Scales.nearest(sorted, target), expected, String(target));
   }
   assert.equal(Scales.nearest([], 1), -1);
 });
 
 test("curves are read on their points and between them", () => {
-  const points = [[1, 10], [2, 20], [4, null], [8, 80], [16, 160]];
+  const points = [
+    [1, 10],
+    [2, 20],
+    [4, null],
+    [8, 80],
+    [16, 160],
+  ];
   const kinds = { x: "linear", y: "linear" };
   assert.deepEqual(Scales.valueAt(points, 2, "line", kinds), { value: 20, between: false });
   assert.deepEqual(Scales.valueAt(points, 1.5, "line", kinds), { value: 15, between: true });
@@ -96,7 +126,15 @@ test("curves are read on their points and between them", () => {
   assert.equal(Scales.valueAt(points, 1.5, "points", kinds), null, "bare points");
   assert.equal(Scales.valueAt(points, 0.5, "line", kinds), null, "outside");
   assert.equal(Scales.valueAt([], 1, "line", kinds), null);
-  const onLog = Scales.valueAt([[1, 1], [100, 100]], 10, "line", { x: "log10", y: "log10" });
+  const onLog = Scales.valueAt(
+    [
+      [1, 1],
+      [100, 100],
+    ],
+    10,
+    "line",
+    { x: "log10", y: "log10" },
+  );
   assert.ok(Math.abs(onLog.value - 10) < 1e-9, "straight on the drawn scale");
 });
 
