@@ -13,26 +13,24 @@ use probe::{Options, PlanKind};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match parse(&arguments) {
-        Some((options, psync)) => match measure(&options, psync) {
-            Ok(measured) => print(&measured.cells[0]),
-            Err(error) => {
-                eprintln!("error: {error}");
-                if let Some(hint) = error.hint() {
-                    eprintln!("hint: {hint}");
-                }
-                return ExitCode::from(2);
+    let Some((options, psync)) = parse(&arguments) else {
+        eprintln!("usage: probe_cell FILE SECONDS random|sequential READ_SHARE SIZE_BYTES DEPTH");
+        eprintln!("                  [none|flush|dsync] [auto|psync]");
+        return ExitCode::from(2);
+    };
+    match measure(&options, psync) {
+        Ok(measured) => {
+            print(&measured.cells[0]);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            if let Some(hint) = error.hint() {
+                eprintln!("hint: {hint}");
             }
-        },
-        None => {
-            eprintln!(
-                "usage: probe_cell FILE SECONDS random|sequential READ_SHARE SIZE_BYTES DEPTH"
-            );
-            eprintln!("                  [none|flush|dsync] [auto|psync]");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
     }
-    ExitCode::SUCCESS
 }
 
 fn parse(arguments: &[String]) -> Option<(Options, bool)> {

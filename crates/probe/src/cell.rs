@@ -26,6 +26,7 @@ use crate::io::{Device, EngineOptions};
 use crate::measurement::{
     Arrival, Cell, CellResult, ClassResult, Distribution, Durability, Order, Window,
 };
+use crate::realtime::{self, Urgency};
 
 /// How a cell is run.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct CellOptions {
     pub(crate) windows: u32,
     /// Seed of offsets, arrivals and data.
     pub(crate) seed: u64,
+    /// Whether the issuing threads ask for real-time priority.
+    pub(crate) realtime: bool,
 }
 
 /// Ahead of a Poisson arrival the thread spins this long.
@@ -362,12 +365,12 @@ fn work<D: Device>(
         slots: place.depth,
         slot_bytes: cell.size_bytes,
         dsync: cell.durability == Durability::Dsync,
-        flushes: cell.durability == Durability::Flush,
     });
     // Threads that could not open an engine still meet the others here, else those would wait.
     barrier.wait();
     let mut engine = engine?;
-    crate::realtime::short_timers();
+    let _urgency = Urgency::raise(options.realtime, false);
+    realtime::short_timers();
     let begin_ns = clock::now_ns();
     let mut pattern = Pattern::new(cell, options, place.worker, place.workers);
     let poisson = match cell.arrival {
@@ -392,7 +395,7 @@ fn work<D: Device>(
     let cpu = recorder.cpu();
     let run_queue_delay_ns =
         clock::run_queue_delay_ns().zip(delay).map(|(after, before)| after - before);
-    Ok(Worked { cpu, run_queue_delay_ns, driven, recorder })
+    Ok(Worked { recorder, cpu, run_queue_delay_ns, driven })
 }
 
 /// Puts the threads' records together.
@@ -459,7 +462,9 @@ fn windows(options: &CellOptions, worked: &[Worked], elapsed_s: f64) -> Vec<Wind
     let whole = ((elapsed_s / length_s + 1e-6) as usize).min(options.windows as usize);
     let of = |index: usize| {
         let mut window = Histogram::default();
-        worked.iter().for_each(|w| window.merge(&w.recorder.windows[index]));
+        for part in worked {
+            window.merge(&part.recorder.windows[index]);
+        }
         Window {
             at_s: options.warm_up_s + index as f64 * length_s,
             iops: window.count() as f64 / length_s,

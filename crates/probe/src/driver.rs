@@ -26,10 +26,14 @@ use crate::clock;
 use crate::error::Error;
 use crate::io::{self, Completion, Device, Engine, Submission, Wait};
 
-/// A completion that does not come for so long while the loop spins makes it sleep: at real-time
-/// priority the spinning itself may keep the kernel thread from running that would complete it.
-const STARVED_AFTER_NS: u64 = 5_000_000;
-const STARVED_SLEEP_NS: u64 = 200_000;
+/// While requests are outstanding and none has completed for so long, the loop sleeps towards the
+/// next due time instead of spinning: at real-time priority the spinning itself may keep the kernel
+/// thread from running that would complete them (ext4 writes did not complete for milliseconds).
+const STARVED_AFTER_NS: u64 = 300_000;
+/// So often the loop looks whether it should stop.
+const LONGEST_SLEEP_NS: u64 = 50_000_000;
+/// Sleeping is not worth it for less.
+const SHORTEST_SLEEP_NS: u64 = 5_000;
 
 /// What is to be issued.
 #[derive(Clone, Copy, Debug)]
@@ -228,16 +232,17 @@ impl Loop {
             }
             Next::Due(_) if !self.queued.is_empty() => Some(Wait::Poll),
             Next::Due(due) if due - now > self.options.spin_ns => {
-                Some(Wait::Until(due - now - self.options.spin_ns))
+                Some(Wait::Until((due - now - self.options.spin_ns).min(LONGEST_SLEEP_NS)))
             }
             Next::Due(_) if engine.ready() => Some(Wait::Poll),
-            Next::Due(_) => {
+            Next::Due(due) => {
                 let waited = now.saturating_sub(self.last_progress_ns);
-                if self.outstanding() == 0 || waited < STARVED_AFTER_NS {
+                let left = (due - now).saturating_sub(SHORTEST_SLEEP_NS);
+                if self.outstanding() == 0 || waited < STARVED_AFTER_NS || left == 0 {
                     return None;
                 }
                 self.driven.starved += 1;
-                Some(Wait::Until(STARVED_SLEEP_NS))
+                Some(Wait::Until(left))
             }
         }
     }

@@ -155,6 +155,8 @@ pub enum Error {
     },
 }
 
+const DMESG: &str = "look at the kernel log (dmesg) for what the device reported";
+
 impl Error {
     pub(crate) fn target(action: &'static str, path: &Path, source: io::Error) -> Self {
         if source.raw_os_error() == Some(libc::ENOSPC) {
@@ -180,6 +182,7 @@ impl events::Hint for Error {
                 io::ErrorKind::ReadOnlyFilesystem => {
                     "give a directory on a file system that is mounted read-write".to_owned()
                 }
+                _ if source.raw_os_error() == Some(libc::EIO) => DMESG.to_owned(),
                 _ => return None,
             },
             Self::IsDirectory { path } => {
@@ -205,9 +208,7 @@ impl events::Hint for Error {
                     .to_owned()
             }
             Self::TooSmall { .. } => "choose a smaller --range or a larger target".to_owned(),
-            Self::Io { .. } => {
-                "look at the kernel log (dmesg) for what the device reported".to_owned()
-            }
+            Self::Io { .. } => DMESG.to_owned(),
             Self::Short { .. } | Self::Shrank { .. } => {
                 "make sure that nothing else writes or truncates the target, then run again"
                     .to_owned()

@@ -34,8 +34,7 @@ pub(crate) fn fill<D: Device>(
 ) -> Result<(), Error> {
     let rounds = fill.passes + u32::from(fill.random);
     let mut pass = |number: u32, size: u32, random: bool| -> Result<bool, Error> {
-        let options =
-            EngineOptions { slots: SLOTS, slot_bytes: size, dsync: false, flushes: false };
+        let options = EngineOptions { slots: SLOTS, slot_bytes: size, dsync: false };
         let mut engine = device.engine(options)?;
         let stop = AtomicBool::new(false);
         let mut goes_on = true;

@@ -24,8 +24,9 @@ pub(crate) fn short_timers() {
 }
 
 impl Urgency {
-    /// Raises the calling thread as far as the kernel lets it, if `wanted`.
-    pub(crate) fn raise(wanted: bool) -> Self {
+    /// Raises the calling thread as far as the kernel lets it, if `wanted`, and makes the memory that
+    /// the process has now resident, if `lock_memory`.
+    pub(crate) fn raise(wanted: bool, lock_memory: bool) -> Self {
         // SAFETY: these calls read or set scheduling parameters of the calling thread through
         // pointers to locals that outlive them.
         unsafe {
@@ -41,13 +42,13 @@ impl Urgency {
             if !wanted {
                 return this;
             }
-            this.memory_locked = libc::mlockall(libc::MCL_CURRENT) == 0;
+            this.memory_locked = lock_memory && libc::mlockall(libc::MCL_CURRENT) == 0;
             let mut fifo = parameters;
             fifo.sched_priority = FIFO_PRIORITY;
             if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const fifo) == 0 {
                 this.priority = format!("fifo:{FIFO_PRIORITY}");
             } else if libc::setpriority(libc::PRIO_PROCESS, 0, -20) == 0 {
-                this.priority = "nice:-20".to_owned();
+                "nice:-20".clone_into(&mut this.priority);
             }
             this
         }

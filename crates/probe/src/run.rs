@@ -55,6 +55,9 @@ pub struct Options {
     pub cell_seconds: Option<f64>,
     /// Seconds that the quick plan should take.
     pub budget_s: f64,
+    /// Whether the issuing threads ask for real-time priority, so that they time the device and not the
+    /// run queue. Replays do the same; without the right to it they run as they are.
+    pub realtime: bool,
     /// Whether the range is written before the first cell. Only for a target whose caller has just
     /// written it.
     pub precondition: bool,
@@ -72,6 +75,7 @@ impl Options {
             keep_file: false,
             cell_seconds: None,
             budget_s: 45.0,
+            realtime: true,
             precondition: true,
         }
     }
@@ -310,6 +314,7 @@ impl<D: Device> Session<'_, D> {
             windows: windows_of(planned.seconds),
             // Repeats of a cell visit different places.
             seed: self.options.seed.wrapping_mul(1_000_003).wrapping_add(self.cells.len() as u64),
+            realtime: self.options.realtime,
         };
         let started_s = self.spent_before_s + self.elapsed_s();
         let step_s = planned.expected_s();
@@ -429,7 +434,7 @@ impl<D: Device> Session<'_, D> {
                 .filter(|r| plan::same(&r.cell, &planned.cell) && planned.rate_share.is_none())
                 .map(|r| r.requests as f64 / r.elapsed_s.max(1e-9));
             let (least, most) = rates.fold((f64::MAX, 0.0f64), |(l, m), r| (l.min(r), m.max(r)));
-            most > 0.0 && (most - least) / ((most + least) / 2.0) > DRIFT_LIMIT
+            most > 0.0 && (most - least) / f64::midpoint(most, least) > DRIFT_LIMIT
         };
         self.plan.cells.iter().filter(moved).map(|planned| plan::name(&planned.cell)).collect()
     }

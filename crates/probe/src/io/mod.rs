@@ -83,8 +83,6 @@ pub struct EngineOptions {
     pub slot_bytes: u32,
     /// Whether writes go through the O_DSYNC descriptor.
     pub dsync: bool,
-    /// Whether flushes will be asked for.
-    pub flushes: bool,
 }
 
 /// A device that threads can open engines on.

@@ -228,7 +228,9 @@ fn go<D: Device>(
     let (sender, receiver) = mpsc::channel();
     let ran = thread::scope(|scope| {
         let (requests, stop) = (&requests, &stop);
-        scope.spawn(move || sender.send(issue(device, requests, options, stop)));
+        scope.spawn(move || {
+            let _ = sender.send(issue(device, requests, options, stop));
+        });
         let begun_ns = clock::now_ns();
         loop {
             match receiver.recv_timeout(Duration::from_millis(100)) {
@@ -269,11 +271,10 @@ fn issue<D: Device>(
     };
     let affordable = MOST_BUFFER_BYTES / u64::from(requests.largest_bytes.max(4096));
     let slots = wanted.clamp(1, 4096).min(affordable.max(1) as u32);
-    let engine =
-        EngineOptions { slots, slot_bytes: requests.largest_bytes, dsync: false, flushes: false };
+    let engine = EngineOptions { slots, slot_bytes: requests.largest_bytes, dsync: false };
     let mut engine = device.engine(engine)?;
     let mut work = Replaying::new(requests, options.mode);
-    let urgency = Urgency::raise(options.realtime);
+    let urgency = Urgency::raise(options.realtime, true);
     realtime::short_timers();
     let (cpu, delay) = (CpuTime::of_thread(), clock::run_queue_delay_ns());
     work.start();
@@ -302,7 +303,11 @@ impl Ran {
         let certificate = certificate::of(&self, requests, options);
         let mut warnings = disturbance.warnings(STAGE, "replay");
         warnings.extend(certificate.warnings(options));
-        let Replaying { service_ns, response_ns, lateness_ns, .. } = self.work;
+        let count = self.work.count();
+        let Replaying { mut service_ns, mut response_ns, mut lateness_ns, .. } = self.work;
+        for column in [&mut service_ns, &mut response_ns, &mut lateness_ns] {
+            column.truncate(count);
+        }
         Replayed { service_ns, response_ns, lateness_ns, certificate, warnings }
     }
 }

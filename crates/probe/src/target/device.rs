@@ -1,4 +1,9 @@
 //! An open file or block device as a [`Device`] that engines can be opened on.
+//!
+//! With a single request outstanding, pread and pwrite cost less CPU than a ring and finish sooner
+//! (7.8 us of CPU per 4 KiB read against 13.6 us, p50 20 us against 29 us, on a virtio disk), and
+//! they are what a database thread does; a ring would also hand every flush to a worker thread.
+//! So depth 1 runs on [`Psync`] and everything else on [`Uring`].
 
 use std::fs::{self, File};
 use std::io;
@@ -54,13 +59,11 @@ impl FileDevice {
             _ => Error::target("open", path, error),
         })?;
         // O_EXCL of a block device is held once: the second descriptor goes without.
-        let dsync = match info.writable {
-            true => Some(
-                open_with(path, libc::O_RDWR | direct | libc::O_DSYNC)
-                    .map_err(|error| Error::target("open", path, error))?,
-            ),
-            false => None,
+        let synced = || {
+            open_with(path, libc::O_RDWR | direct | libc::O_DSYNC)
+                .map_err(|error| Error::target("open", path, error))
         };
+        let dsync = info.writable.then(synced).transpose()?;
         let block_bytes = block_bytes(&file, is_block_device, direct != 0);
         let mut this = Self {
             path: path.clone(),
@@ -90,7 +93,7 @@ impl FileDevice {
     }
 
     fn choose_engine(&mut self, warnings: &mut Vec<Warning>) {
-        let options = EngineOptions { slots: 1, slot_bytes: 4096, dsync: false, flushes: false };
+        let options = EngineOptions { slots: 1, slot_bytes: 4096, dsync: false };
         if let Err(error) = Uring::new(self.file.as_raw_fd(), options) {
             self.use_psync();
             let message = format!("io_uring is not available ({error}); pread and pwrite are used");
@@ -205,10 +208,7 @@ impl Device for FileDevice {
             _ => &self.file,
         };
         let fd = file.as_raw_fd();
-        // One outstanding request gains nothing from a ring, and a ring hands flushes to a worker
-        // thread, which databases do not.
-        if options.slots == 1 && (options.flushes || options.dsync) || self.engine_name() == "psync"
-        {
+        if options.slots == 1 || self.engine_name() == "psync" {
             return Ok(FileEngine::Psync(Psync::new(fd, options)));
         }
         let ring = Uring::new(fd, options);

@@ -50,8 +50,12 @@ pub(super) fn gather(path: &Path, is_device: bool) -> (BTreeMap<String, String>,
             facts.insert(key.to_owned(), text.trim().to_owned());
         }
     };
-    QUEUE.iter().for_each(|key| add(key, home.join("queue").join(key)));
-    DEVICE.iter().for_each(|key| add(key, home.join("device").join(key)));
+    for key in QUEUE {
+        add(key, home.join("queue").join(key));
+    }
+    for key in DEVICE {
+        add(key, home.join("device").join(key));
+    }
     add("size_sectors", home.join("size"));
     if let Some(disk) = home.file_name() {
         facts.insert("device".to_owned(), disk.to_string_lossy().into_owned());
