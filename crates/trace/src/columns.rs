@@ -145,6 +145,32 @@ impl Trace {
         Bytes(ends.max().unwrap_or(0))
     }
 
+    /// Gives every stream a region of its own, one behind the other in the order of the table, each
+    /// rounded up to 1 MiB: for traces whose streams have separate address spaces (the ASUs of SPC)
+    /// and are to run on one device. Flushes stay at 0. `None` where the regions exceed 64 bits.
+    #[must_use]
+    pub fn stack_streams(mut self) -> Option<Self> {
+        const REGION_BYTES: u64 = 1 << 20;
+        let mut ends = vec![0u64; self.streams.len()];
+        for index in 0..self.count() {
+            let end = self.offset[index].checked_add(u64::from(self.len[index]))?;
+            let stream_end = ends.get_mut(usize::from(self.stream[index]))?;
+            *stream_end = end.max(*stream_end);
+        }
+        let mut start = 0u64;
+        for end in &mut ends {
+            let size = end.checked_next_multiple_of(REGION_BYTES)?;
+            *end = start;
+            start = start.checked_add(size)?;
+        }
+        for index in 0..self.count() {
+            if self.op[index] != Op::Flush {
+                self.offset[index] += ends[usize::from(self.stream[index])];
+            }
+        }
+        Some(self)
+    }
+
     /// Checks the invariants in the crate's header.
     pub fn validate(&self) -> Result<(), Malformed> {
         let expected = self.count();
@@ -251,6 +277,21 @@ mod tests {
     fn no_request_may_end_beyond_the_largest_address() {
         let spoil = |trace: &mut Trace| trace.offset[1] = u64::MAX - 4095;
         check(spoil, Some(&Malformed::AddressOverflow { index: 1 }));
+    }
+
+    #[test]
+    fn stacked_streams_do_not_overlap() {
+        let trace = good();
+        let stacked = trace.clone().stack_streams().expect("fits");
+        // `data` ends at 512 and so takes one region; the flush of `log` has no place.
+        assert_eq!(stacked.offset, [0, 4096 + (1 << 20), 0]);
+        assert_eq!(Trace { offset: trace.offset.clone(), ..stacked }, trace);
+        let mut large = trace.clone();
+        large.offset[1] = u64::MAX - 4096;
+        assert_eq!(large.stack_streams(), None);
+        let mut unknown = trace;
+        unknown.stream[0] = 9;
+        assert_eq!(unknown.stack_streams(), None);
     }
 
     #[test]

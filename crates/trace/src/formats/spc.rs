@@ -7,14 +7,14 @@
 //! fields are ignored, as are empty lines and carriage returns.
 //!
 //! Each ASU has its own address space in the file; it keeps it here, so requests of different
-//! streams may carry the same offset. Times are kept to the nanosecond (a tenth digit is dropped).
+//! streams may carry the same offset; [`Trace::stack_streams`] lays them out on one device. Times are kept to the nanosecond (a tenth digit is dropped).
 //!
 //! Everything else is an error with file, line and cause. Tested with a table of wrong lines, a
 //! round-trip property, and arbitrary bytes, which must never panic; the parser gives the same
 //! answer wherever the reader's chunks end.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
 use crate::formats::whole_file;
@@ -41,7 +41,11 @@ pub fn read_from(mut input: impl Read, path: &Path) -> Result<Trace> {
     let failed = |(line, cause): Fault| Error::Line { path: path.to_owned(), line, cause };
     loop {
         let room = &mut buffer[kept..kept + CHUNK_BYTES];
-        let count = input.read(room).map_err(Error::io(path))?;
+        let count = match input.read(room) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Error::io(path)(error)),
+        };
         let filled = kept + count;
         if count == 0 {
             parser.lines(&buffer[..filled]).map_err(failed)?;
@@ -437,6 +441,18 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_fails_is_an_error_of_the_file() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _room: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("EIO"))
+            }
+        }
+        let error = read_from(Failing, Path::new("some.spc")).expect_err("failed").to_string();
+        assert_eq!(error, "some.spc: EIO");
+    }
+
+    #[test]
     fn nothing_is_an_empty_trace() {
         assert!(parse(b"").expect("reads").is_empty());
         assert!(parse(b"\n \r\n").expect("reads").is_empty());
@@ -469,11 +485,15 @@ mod tests {
         assert_eq!(write_and_read(&trace).expect("reads").streams[0].name, "asu41");
     }
 
-    /// Hands out at most so many bytes at a time.
-    struct Trickle<'a>(&'a [u8], usize);
+    /// Hands out at most so many bytes at a time, and is interrupted before each.
+    struct Trickle<'a>(&'a [u8], usize, bool);
 
     impl Read for Trickle<'_> {
         fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+            self.2 = !self.2;
+            if self.2 {
+                return Err(ErrorKind::Interrupted.into());
+            }
             let room_size = room.len().min(self.1);
             self.0.read(&mut room[..room_size])
         }
@@ -503,7 +523,7 @@ mod tests {
         #[test]
         fn chunks_make_no_difference(text in almost_spc(), size in 1usize..40) {
             let at_once = parse(&text).map_err(|error| error.to_string());
-            let trickled = read_from(Trickle(&text, size), Path::new("some.spc"));
+            let trickled = read_from(Trickle(&text, size, false), Path::new("some.spc"));
             prop_assert_eq!(trickled.map_err(|error| error.to_string()), at_once);
         }
 
