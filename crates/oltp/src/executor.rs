@@ -20,7 +20,7 @@ use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Place, Reply, Sessio
 use crate::options::Load;
 use crate::recorder::{INTERVAL_NS, Live, Recorder, Times, Window};
 use crate::run::{Phase, STAGE};
-use crate::users::{Job, Lane, QueueCounts, Users};
+use crate::users::{Clock, Job, Lane, QueueCounts, Users};
 use crate::workload::input::Inputs;
 use crate::{Error, Kind};
 
@@ -163,8 +163,12 @@ impl Drop for StopOthers<'_> {
 impl Shared<'_> {
     fn start(&self, lanes: Lanes) -> &Users {
         self.users.get_or_init(|| {
-            let start = (Instant::now(), self.plan.warmup_ns);
-            Users::new(self.plan.inputs, self.plan.users, self.plan.load, lanes, start)
+            let clock = Clock {
+                start: Instant::now(),
+                measure_from_ns: self.plan.warmup_ns,
+                end_ns: self.plan.warmup_ns + self.plan.measure_ns,
+            };
+            Users::new(self.plan.inputs, self.plan.users, self.plan.load, lanes, clock)
         })
     }
 

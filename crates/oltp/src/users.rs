@@ -59,6 +59,16 @@ pub(crate) enum Lane {
     Read,
 }
 
+/// The time of a run; points count nanoseconds from `start`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub start: Instant,
+    /// Submissions of deliveries due before are not timed.
+    pub measure_from_ns: u64,
+    /// No request starts after it.
+    pub end_ns: u64,
+}
+
 /// What the queues have seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QueueCounts {
@@ -74,7 +84,7 @@ pub(crate) struct Users {
     load: Load,
     lanes: Lanes,
     arrivals_seed: u64,
-    start: Instant,
+    clock: Clock,
     deferred_max: usize,
     state: Mutex<State>,
     write_wanted: Condvar,
@@ -96,20 +106,12 @@ struct State {
     read_sleepers: usize,
     arrivals: u64,
     stopped: bool,
-    measure_from_ns: u64,
     counts: QueueCounts,
 }
 
 impl Users {
-    /// `users` terminals whose clock starts at `start`; submissions of deliveries due from
-    /// `measure_from_ns` on are timed.
-    pub fn new(
-        inputs: Inputs,
-        users: u32,
-        load: Load,
-        lanes: Lanes,
-        (start, measure_from_ns): (Instant, u64),
-    ) -> Self {
+    /// `users` terminals, of which none asks after the clock's end.
+    pub fn new(inputs: Inputs, users: u32, load: Load, lanes: Lanes, clock: Clock) -> Self {
         let arrivals_seed = at(0x6172_7269_7661_6c73, inputs.kind(0, 0).1.next_u64());
         let terminals = (0..users).map(|terminal| (0, inputs.kind(terminal, 0).0)).collect();
         let state = State {
@@ -125,7 +127,6 @@ impl Users {
             read_sleepers: 0,
             arrivals: 0,
             stopped: false,
-            measure_from_ns,
             counts: QueueCounts::default(),
         };
         let users_ = Self {
@@ -134,7 +135,7 @@ impl Users {
             load,
             lanes,
             arrivals_seed,
-            start,
+            clock,
             state: Mutex::new(state),
             write_wanted: Condvar::new(),
             read_wanted: Condvar::new(),
@@ -171,7 +172,7 @@ impl Users {
     /// Nanoseconds since the start of the run.
     #[inline]
     pub fn now_ns(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+        self.clock.start.elapsed().as_nanos() as u64
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -185,10 +186,10 @@ impl Users {
     pub fn next(&self, lane: Lane, meter: &Meter) -> Option<Job> {
         let mut state = self.lock();
         loop {
-            if state.stopped {
+            let now = self.now_ns();
+            if state.stopped || now >= self.clock.end_ns {
                 return None;
             }
-            let now = self.now_ns();
             self.admit(&mut state, now);
             if let Some(job) = self.take(&mut state, lane) {
                 return Some(job);
@@ -284,7 +285,7 @@ impl Users {
             let room = state.deferred <= self.deferred_max;
             terminal_waits &= !room;
             state.counts.backpressured += u64::from(terminal_waits);
-            if !terminal_waits && due_ns >= state.measure_from_ns {
+            if !terminal_waits && due_ns >= self.clock.measure_from_ns {
                 state.counts.submit_ns.record(now - due_ns);
             }
         }
@@ -379,7 +380,8 @@ mod tests {
     fn users(mix: Mix, count: u32, load: Load, overlap: bool) -> Users {
         let inputs = Inputs::new(Scale::new(2), mix, 1, Constants::for_run(1, 0));
         let lanes = Lanes { writers: 1, readers: 1, overlap };
-        Users::new(inputs, count, load, lanes, (Instant::now(), 0))
+        let clock = Clock { start: Instant::now(), measure_from_ns: 0, end_ns: u64::MAX };
+        Users::new(inputs, count, load, lanes, clock)
     }
 
     fn queued(users: &Users) -> usize {

@@ -1,5 +1,7 @@
 //! Bad options, missing and foreign files, full disks: a typed error with a hint, nothing left.
 
+use std::process::Command;
+
 use events::Hint;
 use oltp::{Error, Options, Scale, SqliteSettings, load, run};
 use units::{Bytes, Nanos};
@@ -102,16 +104,53 @@ fn a_full_disk_while_running_ends_the_run_and_keeps_the_database_whole() {
     assert_eq!(crate::violated(&database.settings.database()), [] as [u32; 0]);
 }
 
-/// A really full file system: a tmpfs of 1 MiB in a mount namespace of our own.
+/// A tmpfs of 2 MiB, unmounted when dropped.
+struct SmallFileSystem(tempfile::TempDir);
+
+impl SmallFileSystem {
+    fn mount() -> Option<Self> {
+        let directory = crate::temporary_directory();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+            .arg(directory.path())
+            .output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(directory))
+    }
+}
+
+impl Drop for SmallFileSystem {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).output();
+    }
+}
+
 #[test]
 fn a_full_file_system_while_loading_leaves_nothing() {
-    let mount = std::env::var_os("OLTP_SMALL_FILE_SYSTEM");
-    let Some(directory) = mount else {
-        println!("skipped: OLTP_SMALL_FILE_SYSTEM does not name a small mounted file system");
+    let Some(small) = SmallFileSystem::mount() else {
+        println!("skipped: mounting a small tmpfs needs root");
         return;
     };
-    let options = load_options(&settings(directory.as_ref()), Scale::new(1));
+    let options = load_options(&settings(small.0.path()), Scale::new(1));
     let error = load(&options, &events::Quiet).unwrap_err();
+    assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+    assert_eq!(std::fs::read_dir(small.0.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_full_file_system_while_running_ends_the_run() {
+    let Some(small) = SmallFileSystem::mount() else {
+        println!("skipped: mounting a small tmpfs needs root");
+        return;
+    };
+    let settings = settings(small.0.path());
+    load(&load_options(&settings, Scale::miniature(1)), &events::Quiet).unwrap();
+    let options = Options {
+        sqlite: settings.clone(),
+        warmup: Nanos::ZERO,
+        measure: Nanos(60_000_000_000),
+        ..Options::default()
+    };
+    let error = run(&options, &events::Quiet).unwrap_err();
     assert!(matches!(error, Error::DiskFull { .. }), "{error}");
 }
 

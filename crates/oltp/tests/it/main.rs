@@ -1,5 +1,6 @@
 //! The crate from outside: databases are miniatures, so that each test takes milliseconds.
 
+mod capture;
 mod conditions;
 mod errors;
 mod load;

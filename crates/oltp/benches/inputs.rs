@@ -1,0 +1,49 @@
+//! What the client makes for each transaction, and the row generator: `cargo bench -p oltp`.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use oltp::audit::Tally;
+use oltp::workload::input::Inputs;
+use oltp::workload::nurand::Constants;
+use oltp::workload::population::Population;
+use oltp::{Kind, Mix, Scale};
+
+fn inputs(c: &mut Criterion) {
+    let scale = Scale::new(10);
+    let inputs = Inputs::new(scale, Mix::NORMAL, 1, Constants::for_run(1, 0));
+    let mut group = c.benchmark_group("inputs");
+    for kind in Kind::ALL {
+        let mut sequence = 0;
+        group.bench_function(kind.name(), |b| {
+            b.iter(|| {
+                sequence += 1;
+                inputs.draw(7, sequence, kind)
+            });
+        });
+    }
+    let mut tally = Tally::new(&inputs);
+    let mut sequence = 0;
+    group.bench_function("mixed_with_audit", |b| {
+        b.iter(|| {
+            sequence += 1;
+            let (kind, _) = inputs.kind(7, sequence);
+            tally.observe(&inputs.draw(7, sequence, kind));
+        });
+    });
+    group.finish();
+
+    let population = Population::new(scale, 1);
+    let mut group = c.benchmark_group("population");
+    let mut key = 0;
+    // About 310 bytes of text per stock row.
+    group.throughput(Throughput::Bytes(310));
+    group.bench_function("stock_row", |b| {
+        b.iter(|| {
+            key = key % 100_000 + 1;
+            population.stock(3, key)
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, inputs);
+criterion_main!(benches);
