@@ -45,7 +45,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let overhead = &result.client_overhead;
     println!(
-        "client overhead {:.1} +- {:.1} % of CPU ({} samples); sizes {:?}",
+        "client overhead {:.1} us, {:.1} +- {:.1} % of CPU ({} samples); sizes {:?}",
+        overhead.client_ns_per_transaction / 1e3,
         overhead.share * 100.0,
         overhead.standard_error * 100.0,
         overhead.samples,

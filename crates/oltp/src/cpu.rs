@@ -1,7 +1,4 @@
-//! CPU time of one thread, and whether a thread is on a processor.
-
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+//! CPU time of one thread.
 
 /// User and system time that the calling thread has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,51 +32,9 @@ impl ThreadCpu {
     }
 }
 
-/// Tells whether a thread of this process runs (or is ready to), through `/proc/self/task/TID/stat`
-/// (proc(5)).
-#[derive(Debug)]
-pub(crate) struct RunState(File);
-
-impl RunState {
-    /// For a thread by the kernel's number; none where /proc does not tell.
-    pub fn open(thread: i32) -> Option<Self> {
-        File::open(format!("/proc/self/task/{thread}/stat")).ok().map(Self)
-    }
-
-    /// Whether it is running or runnable, rather than asleep or in an I/O.
-    pub fn runs(&self) -> bool {
-        let mut text = [0; 64];
-        let read = self.0.read_at(&mut text, 0).unwrap_or(0);
-        // The state follows the command's name, which ends at the last parenthesis.
-        let text = &text[..read];
-        let end = text.iter().rposition(|&byte| byte == b')');
-        end.and_then(|end| text.get(end + 2)) == Some(&b'R')
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_sleeping_thread_does_not_run() {
-        let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        assert!(RunState::open(thread).unwrap().runs());
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let (stop, stopped) = std::sync::mpsc::channel::<()>();
-        let sleeper = std::thread::spawn(move || {
-            sender.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
-            let _ = stopped.recv();
-        });
-        let state = RunState::open(receiver.recv().unwrap()).unwrap();
-        let asleep = (0..1000).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            !state.runs()
-        });
-        assert!(asleep);
-        drop(stop);
-        sleeper.join().unwrap();
-    }
 
     #[test]
     fn only_this_threads_time_counts() {

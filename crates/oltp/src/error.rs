@@ -154,7 +154,7 @@ impl Hint for Error {
             }
             Self::Option { .. } | Self::WorkerDied { .. } => return None,
             Self::DiskFull { path, .. } => format!(
-                "free space (a warehouse takes about 110 MiB, and grows during a run), or name \
+                "free space (a warehouse takes about 80 MB, and grows during a run), or name \
                  another directory than '{}'",
                 path.parent().unwrap_or(path).display()
             ),

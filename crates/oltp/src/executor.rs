@@ -1,22 +1,17 @@
 //! Runs terminals on a driver: threads, clock, sampling. Knows no DBMS.
 //!
 //! One thread per worker, which opens its own session; the clock starts when all are open. The
-//! calling thread paces the run, reports progress and notices the user's stop. A sampler looks about
-//! 500 times a second at where each worker is ([`Meter`]) and whether it runs or is ready to: a
-//! worker that sleeps, or waits for an I/O inside the DBMS, uses no CPU and is not counted. Other
-//! load on the machine delays a worker in all places alike, so the shares stand.
+//! calling thread paces the run, reports progress and notices the user's stop.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::{Event, Sink};
-use stats::rng::Rng;
 
 use crate::context;
-use crate::cpu::RunState;
-use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Place, Reply, Session, Worker};
+use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Reply, Session, Worker};
 use crate::options::Load;
 use crate::recorder::{INTERVAL_NS, Live, Recorder, Times, Window};
 use crate::run::{Phase, STAGE};
@@ -44,7 +39,6 @@ pub(crate) struct Plan {
 pub(crate) struct Gathered {
     pub recorder: Recorder,
     pub queues: QueueCounts,
-    pub samples: Samples,
     pub measured_ns: u64,
     pub interrupted: bool,
     /// The clock's start, for dates in the delivery log.
@@ -58,25 +52,14 @@ pub(crate) struct Watch<'a> {
     pub tick: &'a mut dyn FnMut(),
 }
 
-/// Where the workers were found.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Samples {
-    /// Finds in our code.
-    pub client: u64,
-    /// Finds in the DBMS.
-    pub dbms: u64,
-}
-
 /// What all threads of a run share.
 struct Shared<'a> {
     plan: &'a Plan,
     driver: &'a dyn Driver,
     window: Window,
     live: Live,
-    meters: Vec<Meter>,
     gate: Barrier,
     users: OnceLock<Users>,
-    over: AtomicBool,
 }
 
 /// Runs a plan on a driver.
@@ -95,10 +78,8 @@ pub(crate) fn execute(
             to_ns: AtomicU64::new(plan.warmup_ns + plan.measure_ns),
         },
         live: Live::default(),
-        meters: (0..workers).map(|_| Meter::default()).collect(),
         gate: Barrier::new(workers + 1),
         users: OnceLock::new(),
-        over: AtomicBool::new(false),
     };
     let shared = &shared;
     std::thread::scope(|scope| {
@@ -112,17 +93,14 @@ pub(crate) fn execute(
         let users = shared.start(lanes);
         let started_ms = now_ms();
         shared.gate.wait();
-        let sampler = scope.spawn(|| shared.sample(users));
         let interrupted = shared.pace(users, &mut watch);
         users.stop();
-        shared.over.store(true, Ordering::Relaxed);
         let joined: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        let samples = sampler.join().unwrap_or_default();
         let measured_ns =
             shared.window.to_ns.load(Ordering::Relaxed).saturating_sub(plan.warmup_ns);
         let recorder = merge(joined)?;
         let queues = users.counts();
-        Ok(Gathered { recorder, queues, samples, measured_ns, interrupted, started_ms })
+        Ok(Gathered { recorder, queues, measured_ns, interrupted, started_ms })
     })
 }
 
@@ -174,20 +152,19 @@ impl Shared<'_> {
 
     /// A worker's thread.
     fn work(&self, worker: Worker) -> Result<Recorder, Error> {
-        let meter = &self.meters[worker.index];
+        let meter = &Meter::default();
         let plan = self.plan;
         let intervals = ((plan.warmup_ns + plan.measure_ns) / INTERVAL_NS) as usize + 1;
         let mut recorder = Recorder::new(&plan.inputs, intervals, plan.log_deliveries);
         let mut started = false;
         context::leave(worker.index);
-        meter.adopt_thread();
         let result = self.driver.with_session(worker, meter, &mut |session| {
             started = true;
             self.gate.wait();
             self.gate.wait();
             let Some(users) = self.users.get() else { return Ok(()) };
             let _stop = StopOthers(users);
-            self.serve(users, worker, session, &mut recorder)
+            self.serve(users, worker, (session, meter), &mut recorder)
         });
         if !started {
             // The others wait for this worker before they start; it lets them, and stops them.
@@ -205,13 +182,14 @@ impl Shared<'_> {
         &self,
         users: &Users,
         worker: Worker,
-        session: &mut dyn Session,
+        (session, meter): (&mut dyn Session, &Meter),
         recorder: &mut Recorder,
     ) -> Result<(), Error> {
-        let meter = &self.meters[worker.index];
         let lane = if worker.writes { Lane::Write } else { Lane::Read };
         let mut reply = Reply::default();
-        while let Some(job) = users.next(lane, meter) {
+        loop {
+            meter.begin();
+            let Some(job) = users.next(lane, meter) else { break };
             let input = self.plan.inputs.draw(job.terminal, job.sequence, job.kind);
             recorder.tally.observe(&input);
             let number = self.live.started.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -229,10 +207,11 @@ impl Shared<'_> {
                 None => recorder.gave_up(&input),
             }
             users.finish(lane, &job);
+            meter.end(self.window.holds(begin_ns, end_ns));
         }
+        recorder.client = meter.totals();
         recorder.account_cpu(&self.window, users.now_ns(), true);
         context::leave(worker.index);
-        meter.enter(Place::Idle);
         Ok(())
     }
 
@@ -299,34 +278,6 @@ impl Shared<'_> {
             let (stage, series) = (STAGE.to_owned(), series.to_owned());
             watch.sink.emit(Event::Sample { stage, series, at_s, value });
         }
-    }
-
-    /// Samples the workers' places during the measurement.
-    fn sample(&self, users: &Users) -> Samples {
-        let mut samples = Samples::default();
-        let mut rng = Rng::new(0x0073_616d_706c_6572);
-        let states: Vec<_> =
-            self.meters.iter().map(|meter| RunState::open(meter.thread())).collect();
-        while !self.over.load(Ordering::Relaxed) {
-            // Random gaps of 1 to 3 ms: a fixed period could fall in step with the workload.
-            std::thread::sleep(Duration::from_micros(rng.between(1000, 3000)));
-            let now = users.now_ns();
-            if now < self.window.from_ns || now > self.window.to_ns.load(Ordering::Relaxed) {
-                continue;
-            }
-            for (meter, state) in self.meters.iter().zip(&states) {
-                let place = meter.place();
-                if !state.as_ref().is_some_and(RunState::runs) {
-                    continue;
-                }
-                match place {
-                    Place::Client => samples.client += 1,
-                    Place::Dbms => samples.dbms += 1,
-                    Place::Idle => {}
-                }
-            }
-        }
-        samples
     }
 }
 

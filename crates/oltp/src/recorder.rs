@@ -6,7 +6,7 @@ use stats::Histogram;
 
 use crate::audit::Tally;
 use crate::cpu::ThreadCpu;
-use crate::driver::{Outcome, Reply};
+use crate::driver::{MeterTotals, Outcome, Reply};
 use crate::users::Job;
 use crate::workload::Kind;
 use crate::workload::input::{Input, Inputs, Request};
@@ -25,7 +25,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    fn holds(&self, begin_ns: u64, end_ns: u64) -> bool {
+    /// Whether something lies wholly inside.
+    pub fn holds(&self, begin_ns: u64, end_ns: u64) -> bool {
         begin_ns >= self.from_ns && end_ns <= self.to_ns.load(Ordering::Relaxed)
     }
 }
@@ -83,6 +84,7 @@ pub(crate) struct Recorder {
     pub log: Option<Vec<DeliveryRecord>>,
     pub cpu: ThreadCpu,
     pub cpu_transactions: u64,
+    pub client: MeterTotals,
     cpu_from: Option<(ThreadCpu, u64)>,
     cpu_done: bool,
     districts_per_warehouse: u32,
@@ -107,6 +109,7 @@ impl Recorder {
             log: log.then(Vec::new),
             cpu: ThreadCpu::default(),
             cpu_transactions: 0,
+            client: MeterTotals::default(),
             cpu_from: None,
             cpu_done: false,
             districts_per_warehouse: inputs.scale().districts,
@@ -205,6 +208,9 @@ impl Recorder {
         self.cpu.user_s += other.cpu.user_s;
         self.cpu.system_s += other.cpu.system_s;
         self.cpu_transactions += other.cpu_transactions;
+        self.client.transactions += other.client.transactions;
+        self.client.client_ns += other.client.client_ns;
+        self.client.client_ns_squares += other.client.client_ns_squares;
         let add = |a: &mut [u32], b: &[u32]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         add(&mut self.transactions, &other.transactions);
         add(&mut self.new_orders, &other.new_orders);

@@ -162,9 +162,11 @@ pub struct Cpu {
 pub struct ClientOverhead {
     /// Share of the workers' CPU time, 0 to 1.
     pub share: f64,
-    /// Standard error of the share (binomial, of the samples).
+    /// Standard error of the share.
     pub standard_error: f64,
-    /// Samples that found a worker running.
+    /// Time in our code per transaction, nanoseconds.
+    pub client_ns_per_transaction: f64,
+    /// Transactions that were timed.
     pub samples: u64,
     /// How it was found.
     pub method: String,

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use stats::Histogram;
 use stats::rng::{Rng, at};
 
-use crate::driver::{Lanes, Meter, Place};
+use crate::driver::{Lanes, Meter};
 use crate::options::Load;
 use crate::workload::Kind;
 use crate::workload::input::Inputs;
@@ -181,8 +181,8 @@ impl Users {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next request for a worker of a lane; `None` once the run is over. The meter says idle
-    /// while the worker sleeps.
+    /// The next request for a worker of a lane; `None` once the run is over. The meter
+    /// does not count the worker's sleep.
     pub fn next(&self, lane: Lane, meter: &Meter) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -202,9 +202,9 @@ impl Users {
                 Lane::Read => &self.read_wanted,
             };
             *sleepers(&mut state, lane) += 1;
-            meter.enter(Place::Idle);
-            state = wanted.wait_timeout(state, until_due).unwrap_or_else(PoisonError::into_inner).0;
-            meter.enter(Place::Client);
+            state = meter.dbms(|| {
+                wanted.wait_timeout(state, until_due).unwrap_or_else(PoisonError::into_inner).0
+            });
             *sleepers(&mut state, lane) -= 1;
         }
     }
