@@ -154,6 +154,12 @@ mod tests {
     }
 
     #[test]
+    fn a_resample_is_as_long_as_the_samples() {
+        let count = |samples: &[f64]| samples.len() as f64;
+        assert_eq!(block_interval(&[1.0; 10], 4, count, 20, 1), (10.0, 10.0));
+    }
+
+    #[test]
     fn nothing_to_draw_from() {
         assert!(interval(&[], mean, 100, 1).0.is_nan());
         assert!(interval(&[1.0], mean, 0, 1).0.is_nan());

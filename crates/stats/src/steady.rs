@@ -92,6 +92,7 @@ pub fn mser5(observations: &[f64]) -> usize {
 mod tests {
     use super::*;
     use crate::rng::Rng;
+    use proptest::prelude::*;
 
     #[track_caller]
     fn check(rounds: &[f64], steady: bool, first: Option<usize>, range: f64, slope: f64) {
@@ -159,5 +160,38 @@ mod tests {
         assert!(mser5(&flat) <= 60, "cut {}", mser5(&flat));
         assert_eq!(mser5(&[5.0; 100]), 0);
         assert_eq!(mser5(&[9.0, 1.0, 1.0]), 0);
+    }
+
+    /// MSER as White wrote it: of the kept averages, the squared distances to their own mean over
+    /// the square of their number.
+    fn mser5_by_definition(observations: &[f64]) -> f64 {
+        let batches: Vec<f64> =
+            observations.chunks_exact(5).map(|batch| batch.iter().sum::<f64>() / 5.0).collect();
+        let score = |cut: usize| {
+            let kept = &batches[cut..];
+            let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+            let squares: f64 = kept.iter().map(|value| (value - mean).powi(2)).sum();
+            squares / (kept.len() as f64).powi(2)
+        };
+        let chosen = score(mser5(observations) / 5);
+        let best = (0..=batches.len() / 2).map(score).fold(f64::INFINITY, f64::min);
+        chosen - best
+    }
+
+    proptest! {
+        #[test]
+        fn mser5_is_the_best_cut(
+            level in 0.0f64..1e6,
+            decay in 1.0f64..100.0,
+            noise in prop::collection::vec(-10.0f64..10.0, 20..200),
+        ) {
+            let observations: Vec<f64> = noise
+                .iter()
+                .enumerate()
+                .map(|(index, noise)| level + noise + 100.0 * (-(index as f64) / decay).exp())
+                .collect();
+            let excess = mser5_by_definition(&observations);
+            prop_assert!(excess.abs() < 1e-6, "{excess} above the smallest score");
+        }
     }
 }

@@ -295,6 +295,22 @@ mod tests {
         assert!((0.88..=1.0).contains(&share), "coverage {share}");
     }
 
+    /// Two runs of the same device: resampling adds as much noise as there is, so that all resampled
+    /// values may exceed E. The interval must hold E all the same.
+    #[test]
+    fn noise_does_not_move_the_interval_away_from_e() {
+        for seed in 0..30 {
+            let mut rng = Rng::new(seed);
+            let mut side =
+                || -> Vec<u64> { (0..500).map(|_| rng.exponential(1e5).round() as u64).collect() };
+            let (simulated, real) = (side(), side());
+            let found =
+                compare_with_interval(&simulated, &real, &resampling(seed, Block::Requests(5)));
+            let (low, high) = found.error_ratio_interval.expect("an interval");
+            assert!(low < found.error_ratio && found.error_ratio < high, "{low} {high} {found:?}");
+        }
+    }
+
     #[test]
     fn what_both_sides_have_in_common_is_no_uncertainty() {
         let mut rng = Rng::new(1);
@@ -327,6 +343,22 @@ mod tests {
         let short = Block::Time { due_ns: &due, block_ns: 60_000_000_000 };
         let found = compare_with_interval(&simulated, &real, &resampling(1, short));
         assert_eq!(found.error_ratio_interval, None, "one block is no sample");
+    }
+
+    /// Wrapping around the end makes the first and the last request as likely as any other.
+    #[test]
+    fn every_request_is_drawn_equally_often() {
+        let due: Vec<u64> = (0..40).map(|index| 1_000 + index * 100).collect();
+        for block in [Block::Requests(5), Block::Time { due_ns: &due, block_ns: 500 }] {
+            let blocks = Blocks::new(&resampling(1, block), 40, 40, 1).expect("eight blocks");
+            let mut rng = Rng::new(1);
+            let mut drawn = [0u32; 40];
+            for (start, end) in (0..2000).flat_map(|_| blocks.draw(&mut rng, 40)) {
+                drawn[start..end].iter_mut().for_each(|count| *count += 1);
+            }
+            // About 2,000 each, with a standard deviation below 45.
+            assert!(drawn.iter().all(|count| (1_750..2_250).contains(count)), "{drawn:?}");
+        }
     }
 
     #[test]
