@@ -95,7 +95,7 @@ impl LogWindow {
     /// Forgets what it knows of the file, because another process wrote it. Nothing is pending.
     pub(super) fn forget(&mut self, size: u64) {
         assert!(self.dirty.is_empty(), "only a drained window may be forgotten");
-        (self.base, self.end) = (0, 0);
+        self.empty_at(0);
         (self.size, self.live_end) = (size, size);
     }
 
@@ -188,7 +188,7 @@ impl LogWindow {
             self.end = cut;
         }
         if size < self.base {
-            (self.base, self.end) = (0, 0);
+            self.empty_at(0);
         }
         file.truncate(size)?;
         self.size = size;
@@ -200,9 +200,7 @@ impl LogWindow {
     fn move_to(&mut self, file: &impl Blocks, offset: u64) -> io::Result<()> {
         self.drain(file)?;
         let base = offset - offset % self.block;
-        let used = (self.end - self.base).next_multiple_of(self.block) as usize;
-        self.buffer.bytes_mut()[..used].fill(0);
-        (self.base, self.end) = (base, base);
+        self.empty_at(base);
         let known = self.live_end.min(offset.next_multiple_of(self.block)).saturating_sub(base);
         if offset > base {
             let count = self.block.min(self.buffer.bytes().len() as u64) as usize;
@@ -216,6 +214,13 @@ impl LogWindow {
             self.end = offset.max(base + known);
         }
         Ok(())
+    }
+
+    /// Lets go of everything; the window starts at a block of the file.
+    fn empty_at(&mut self, base: u64) {
+        let used = (self.end - self.base).next_multiple_of(self.block) as usize;
+        self.buffer.bytes_mut()[..used].fill(0);
+        (self.base, self.end) = (base, base);
     }
 
     /// Reads what the file has behind the window's end within its last block.
@@ -371,6 +376,13 @@ mod tests {
         file.broken.set(false);
         window.drain(&file).unwrap();
         assert_eq!(file.bytes.borrow()[..5000], [1; 5000]);
+    }
+
+    #[test]
+    fn a_forgotten_window_leaves_no_bytes_behind() {
+        // Found by the property below.
+        let steps = [Step::Write(29, 1), Step::Reopen, Step::Truncate(0), Step::Append(1)];
+        check(&steps, false);
     }
 
     #[derive(Clone, Debug)]

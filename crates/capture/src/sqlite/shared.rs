@@ -344,3 +344,102 @@ fn database_of<'a>(opening: &Opening<'_>, registry: &'a Registry) -> Option<&'a 
 const WAL_HEADER: usize = 32;
 /// Bytes of a frame's header in it.
 const FRAME_HEADER: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::recorder;
+
+    /// A database with one of its logs, open past the page cache; `None` where that is refused.
+    fn pair(
+        folder: &Path,
+        class: FileClass,
+        suffix: &str,
+    ) -> Option<(Arc<SharedFile>, Arc<SharedFile>, PathBuf)> {
+        let open = |name: &str, class| {
+            let path = folder.join(name);
+            std::fs::write(&path, b"").unwrap();
+            let opening = Opening { path: &path, class, file: 0, preallocate: 0 };
+            SharedFile::open(&opening).map_err(|error| println!("skipped: {error}")).ok()
+        };
+        let data = open("db", FileClass::Data)?;
+        let name = format!("db{suffix}");
+        Some((data, open(&name, class)?, folder.join(name)))
+    }
+
+    fn on_file(path: &Path) -> usize {
+        std::fs::read(path).unwrap().len()
+    }
+
+    fn home() -> tempfile::TempDir {
+        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+    }
+
+    #[test]
+    fn the_journal_is_on_file_before_the_database_changes() {
+        let _turn = recorder::TURN.lock().unwrap();
+        let folder = home();
+        let Some((data, journal, path)) = pair(folder.path(), FileClass::Journal, "-journal")
+        else {
+            return;
+        };
+        journal.write(0, &[1; 700]).unwrap();
+        assert_eq!(on_file(&path), 0, "an append waits");
+        data.write(0, &[2; 4096]).unwrap();
+        assert_eq!(on_file(&path), 700);
+        journal.write(700, &[1; 100]).unwrap();
+        data.truncate(0).unwrap();
+        assert_eq!(on_file(&path), 800);
+        journal.write(800, &[1; 100]).unwrap();
+        assert_eq!(on_file(&path), 800);
+        // The header is rewritten: the journal's records become valid, or end.
+        journal.write(0, &[0; 28]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap()[..28], [0; 28]);
+        assert_eq!(on_file(&path), 900);
+        data.close().unwrap();
+        journal.close().unwrap();
+    }
+
+    #[test]
+    fn a_commit_frame_puts_the_log_on_file() {
+        let _turn = recorder::TURN.lock().unwrap();
+        let folder = home();
+        let Some((data, log, path)) = pair(folder.path(), FileClass::Log, "-wal") else { return };
+        log.write(0, &[7; WAL_HEADER]).unwrap();
+        let (middle, mut commit) = ([0; FRAME_HEADER], [0; FRAME_HEADER]);
+        commit[7] = 5;
+        log.write(32, &middle).unwrap();
+        log.write(56, &[1; 4096]).unwrap();
+        assert_eq!(on_file(&path), 0, "not committed, not full");
+        log.write(4152, &commit).unwrap();
+        log.write(4176, &[2; 4096]).unwrap();
+        assert_eq!(on_file(&path), 12288);
+        assert_eq!(log.size().unwrap(), 8272, "the padding does not show");
+        // A frame rewritten in place, then whatever makes it visible.
+        log.write(32, &middle).unwrap();
+        let mut into = [9; FRAME_HEADER];
+        assert_eq!(log.read(32, &mut into).unwrap(), FRAME_HEADER);
+        data.drain_logs().unwrap();
+        assert_eq!(log.pending_from.load(Ordering::Relaxed), u64::MAX);
+        assert_eq!(data.pending_logs.load(Ordering::Relaxed), 0);
+        log.close().unwrap();
+        data.close().unwrap();
+    }
+
+    #[test]
+    fn one_descriptor_per_inode_until_the_last_handle_closes() {
+        let _turn = recorder::TURN.lock().unwrap();
+        let folder = home();
+        let Some((data, log, _)) = pair(folder.path(), FileClass::Log, "-wal") else { return };
+        let path = folder.path().join("db");
+        let again = Opening { path: &path, class: FileClass::Data, file: 0, preallocate: 0 };
+        let second = SharedFile::open(&again).unwrap();
+        assert!(Arc::ptr_eq(&data, &second));
+        let identity = data.identity;
+        data.close().unwrap();
+        assert!(registry().contains_key(&identity));
+        second.close().unwrap();
+        assert!(!registry().contains_key(&identity));
+        log.close().unwrap();
+    }
+}

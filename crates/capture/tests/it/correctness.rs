@@ -177,8 +177,13 @@ fn check(io: IoMode, settings: &Settings, steps: &[Step]) {
     assert_eq!(names(ours.path()), names(stock.path()));
 }
 
+/// Cases of the random test: many more with `SLOW=1`.
+fn cases() -> u32 {
+    if std::env::var_os("SLOW").is_some() { 600 } else { 24 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
     #[test]
     fn random_sql_does_what_the_stock_vfs_does(
         settings in settings(), steps in steps(), direct in prop::bool::weighted(0.8),
@@ -418,5 +423,34 @@ fn a_log_left_behind_is_recovered_and_a_transaction_over_two_files_is_atomic() {
         connection.execute_batch("PRAGMA wal_autocheckpoint = 0").ok();
     }
     drop(keeper);
+    drop(running);
+}
+
+#[test]
+fn a_read_behind_the_end_is_short_and_zeroed() {
+    use rusqlite::ffi;
+    let _turn = turn();
+    let folder = folder();
+    let running = session(folder.path(), IoMode::Direct);
+    let connection = open(&folder.path().join("db"));
+    connection.execute_batch("PRAGMA page_size = 4096; CREATE TABLE t(a)").unwrap();
+    let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
+    // SAFETY: the documented way to the handle of an open database, which outlives its use here.
+    let code = unsafe {
+        let operation = ffi::SQLITE_FCNTL_FILE_POINTER;
+        let result = (&raw mut file).cast();
+        ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), operation, result)
+    };
+    assert_eq!(code, ffi::SQLITE_OK);
+    for (offset, found) in [(8192 - 100, 100), (8192, 0), (1 << 30, 0)] {
+        let mut into = [0xee_u8; 300];
+        // SAFETY: the buffer has the length that is passed.
+        let code = unsafe {
+            let read = (*(*file).pMethods).xRead.unwrap();
+            read(file, into.as_mut_ptr().cast(), 300, offset)
+        };
+        assert_eq!(code, ffi::SQLITE_IOERR_SHORT_READ, "at {offset}");
+        assert!(into[found..].iter().all(|byte| *byte == 0), "at {offset}");
+    }
     drop(running);
 }
