@@ -48,7 +48,9 @@ pub fn block_interval(
         drawn.clear();
         while drawn.len() < count {
             let start = rng.below(count as u64) as usize;
-            drawn.extend(samples.iter().cycle().skip(start).take(block));
+            let end = start + block;
+            drawn.extend_from_slice(&samples[start..end.min(count)]);
+            drawn.extend_from_slice(&samples[..end.saturating_sub(count)]);
         }
         drawn.truncate(count);
         statistic(&drawn)

@@ -279,7 +279,7 @@ mod tests {
     /// Two exponential sides of means 90 and 100 have E = 0.1; 95 % of the intervals should hold it.
     #[test]
     fn intervals_hold_the_true_e_as_often_as_they_say() {
-        let runs = 200;
+        let runs = 100;
         let hits = (0..runs).filter(|seed| {
             let mut rng = Rng::new(*seed);
             let mut side = |mean: f64| -> Vec<u64> {
