@@ -40,6 +40,8 @@ pub(crate) struct Gathered {
     pub recorder: Recorder,
     pub queues: QueueCounts,
     pub measured_ns: u64,
+    /// When the run ended, ns since its start.
+    pub ended_ns: u64,
     pub interrupted: bool,
     /// The clock's start, for dates in the delivery log.
     pub started_ms: i64,
@@ -96,11 +98,11 @@ pub(crate) fn execute(
         let interrupted = shared.pace(users, &mut watch);
         users.stop();
         let joined: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        let measured_ns =
-            shared.window.to_ns.load(Ordering::Relaxed).saturating_sub(plan.warmup_ns);
+        let ended_ns = shared.window.to_ns.load(Ordering::Relaxed);
+        let measured_ns = ended_ns.saturating_sub(plan.warmup_ns);
         let recorder = merge(joined)?;
         let queues = users.counts();
-        Ok(Gathered { recorder, queues, measured_ns, interrupted, started_ms })
+        Ok(Gathered { recorder, queues, measured_ns, ended_ns, interrupted, started_ms })
     })
 }
 

@@ -258,8 +258,7 @@ fn delivery(gathered: &Gathered) -> DeliveryResult {
 }
 
 fn series(options: &Options, gathered: &Gathered) -> Series {
-    let ran_ns = options.warmup.0 + gathered.measured_ns;
-    let ran = (ran_ns / INTERVAL_NS) as usize;
+    let ran = (gathered.ended_ns / INTERVAL_NS) as usize;
     let part = |counts: &[u32]| counts[..ran.min(counts.len())].to_vec();
     Series {
         interval_s: INTERVAL_NS as f64 / 1e9,

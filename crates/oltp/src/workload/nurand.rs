@@ -172,6 +172,24 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn draws_stay_in_range_and_probabilities_sum_to_one(
+            bits in 0u32..13, low in 0u32..5000, width in 0u32..5000, c in 0u32..9000, seed: u64,
+        ) {
+            let nurand = NuRand::new(bits, low, low + width, c);
+            let mut rng = Rng::new(seed);
+            for _ in 0..100 {
+                let value = nurand.draw(&mut rng);
+                assert!((low..=low + width).contains(&value));
+            }
+            let probabilities = nurand.probabilities();
+            assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            let drawn = nurand.draw(&mut rng) - low;
+            assert!(probabilities[drawn as usize] > 0.0);
+        }
+    }
+
     #[test]
     fn every_run_constant_is_legal_for_its_load() {
         for load in 0..256 {

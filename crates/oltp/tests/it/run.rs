@@ -104,6 +104,21 @@ fn a_stopped_run_keeps_what_it_did() {
 }
 
 #[test]
+fn a_run_stopped_while_warming_up_measures_nothing_and_says_so() {
+    let database = Database::new(Scale::miniature(1));
+    let mut options = options(&database);
+    options.warmup = Nanos(60_000_000_000);
+    let result = run(&options, &CancelAfter(AtomicU64::new(2))).unwrap();
+    assert!(result.interrupted);
+    assert_eq!((result.measured_s, result.transactions_per_s), (0.0, 0.0));
+    assert!(result.series.transactions.len() < 300, "{}", result.series.transactions.len());
+    assert!(result.attempts > 0);
+    let json = serde_json::to_string(&result).unwrap();
+    // JSON has no NaN: serde writes null, which would not read back.
+    assert!(serde_json::from_str::<oltp::OltpResult>(&json).is_ok());
+}
+
+#[test]
 fn phases_come_in_order() {
     let database = Database::new(Scale::miniature(1));
     let mut phases = Vec::new();
