@@ -133,7 +133,7 @@ fn compare(name: &str, ways: [&SessionOptions; 2], rows: u32) {
 
 fn inserts(_: &mut Criterion) {
     register().unwrap();
-    let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let on = SessionOptions::new(folder.path());
     let off = SessionOptions { capture: false, ..on.clone() };
     let unreserved = SessionOptions { preallocate: Bytes(0), ..on.clone() };

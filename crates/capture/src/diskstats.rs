@@ -146,11 +146,11 @@ mod tests {
 
     #[test]
     fn the_device_under_the_target_folder_counts_our_writes() {
-        let counter = match DiskCounter::start(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+        let counter = match DiskCounter::start(&crate::test_home()) {
             Ok(counter) => counter,
             Err(error) => return println!("skipped: {error}"),
         };
-        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let directory = tempfile::tempdir_in(crate::test_home()).unwrap();
         let path = directory.path().join("x");
         std::fs::write(&path, vec![7; 1 << 20]).unwrap();
         std::fs::File::open(&path).unwrap().sync_all().unwrap();

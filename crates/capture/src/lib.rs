@@ -22,3 +22,10 @@ pub(crate) fn now_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+/// Where unit tests put their files: the build folder, which is on a disk where /tmp may not be.
+#[cfg(test)]
+pub(crate) fn test_home() -> std::path::PathBuf {
+    let program = std::env::current_exe().expect("a test has a program");
+    program.parent().expect("in a folder").to_owned()
+}

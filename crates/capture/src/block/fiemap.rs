@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_file_of_ours_covers_its_bytes() {
         assert_eq!(size_of::<Extent>(), 56);
-        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let directory = tempfile::tempdir_in(crate::test_home()).unwrap();
         let path = directory.path().join("x");
         std::fs::write(&path, vec![1; 300_000]).unwrap();
         let extents = match extents_of(&File::open(&path).unwrap()) {

@@ -339,8 +339,8 @@ mod tests {
         #[test]
         fn behaves_like_bytes_in_memory(steps in steps()) {
             let _turn = recorder::TURN.lock().unwrap();
-            let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-            let file = match DirectFile::temporary(home, 0) {
+            let home = crate::test_home();
+            let file = match DirectFile::temporary(&home, 0) {
                 Ok(file) => file,
                 Err(error) => {
                     println!("skipped: O_DIRECT: {error}");

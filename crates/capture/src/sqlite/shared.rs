@@ -372,7 +372,7 @@ mod tests {
     }
 
     fn home() -> tempfile::TempDir {
-        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+        tempfile::tempdir_in(crate::test_home()).unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use trace::Op;
 
 #[test]
 fn direct_writes_of_ours_show_with_place_size_and_class() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let capture = match block::start(home) {
         Ok(capture) => capture,
         Err(unavailable) => {

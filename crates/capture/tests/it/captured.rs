@@ -41,7 +41,7 @@ fn of(trace: &Trace, class: FileClass, op: Op) -> Vec<usize> {
     (0..trace.count()).filter(wanted).collect()
 }
 
-/// Whether direct I/O works where the sources are.
+/// Whether direct I/O works where the build folder is.
 fn direct_works(captured: &Captured) -> bool {
     let direct = captured.io_mode == IoMode::Direct;
     if !direct {
