@@ -231,7 +231,9 @@ impl Linear {
         let mut admitted = now;
         if self.has_ceiling {
             let (per_request, per_byte) = self.shared_cost[kind][pattern];
-            let cost = per_request.max(per_byte * f64::from(request.len)) as u64;
+            // A request that takes longer holds the shared resource longer: so one at a time never
+            // meets the ceiling, however its times scatter.
+            let cost = (per_request.max(per_byte * f64::from(request.len)) * factor) as u64;
             admitted = now.max(self.shared_free_at);
             self.shared_free_at = admitted + cost;
         }

@@ -84,7 +84,7 @@ pub fn closed_loop_depth(
         if issued == load.warm_up_requests && !owes_flush[user] {
             counted_from = now;
         }
-        let request = if owes_flush[user] { source.flush(now) } else { source.next(now) };
+        let request = if owes_flush[user] { Source::flush(now) } else { source.next(now) };
         let completion = device.submit(Nanos(now), &request).0;
         owes_flush[user] = load.flush_each_write && request.op == Op::Write;
         issued += u64::from(request.op != Op::Flush);
@@ -141,7 +141,7 @@ impl Source {
         }
     }
 
-    fn flush(&self, now: u64) -> Request {
+    fn flush(now: u64) -> Request {
         Request { due: Nanos(now), offset: Bytes(0), len: 0, op: Op::Flush, stream: 0 }
     }
 }

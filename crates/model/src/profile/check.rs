@@ -5,6 +5,7 @@ use super::spec::{
     WriteCacheSpec,
 };
 use super::{Parameter, Profile};
+use crate::write_cache::MOST_CACHE_LINES;
 
 /// The first field that is impossible, as a TOML path, and why.
 pub(super) type Flaw = (String, String);
@@ -78,8 +79,8 @@ fn check_cache(cache: &WriteCacheSpec) -> Result<(), Flaw> {
     if lines < 1.0 {
         return flaw("write_cache.capacity_mb", "a cache holds at least one line");
     }
-    if lines > 1e9 {
-        return flaw("write_cache.capacity_mb", "more than 10^9 lines are not supported");
+    if lines > MOST_CACHE_LINES as f64 {
+        return flaw("write_cache.line", "more than 16 million lines; use longer ones");
     }
     time("write_cache.hit_base_us", &cache.hit_base_us)?;
     time("write_cache.hit_us_per_kib", &cache.hit_us_per_kib)?;
@@ -164,10 +165,10 @@ fn positive(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
 
 fn share(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     evidence(field, parameter)?;
-    match (0.0..=1.0).contains(&parameter.value) {
-        true => Ok(()),
-        false => flaw(field, "a share lies between 0 and 1"),
+    if (0.0..=1.0).contains(&parameter.value) {
+        return Ok(());
     }
+    flaw(field, "a share lies between 0 and 1")
 }
 
 fn count(field: &str, parameter: &Parameter, most: f64) -> Result<(), Flaw> {

@@ -251,6 +251,7 @@ pub struct WriteCacheSpec {
 }
 
 /// Makers count capacities in powers of ten: `32GB` where that is exact.
+#[allow(clippy::ref_option)] // The signature is serde's.
 fn capacity_text<S: Serializer>(capacity: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
     const GB: u64 = 1_000_000_000;
     match capacity {

@@ -1,5 +1,7 @@
 //! A profile as TOML text: reading with the place of every mistake, and writing as a person would.
 
+use std::fmt::{self, Write};
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
@@ -79,7 +81,7 @@ fn assemble<D>(document: Document<D>, device: impl Fn(D) -> DeviceSpec) -> Profi
 fn parse<T: DeserializeOwned>(text: &str, path: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line = text.as_bytes()[..at].split(|&byte| byte == b'\n').count();
         let cause = error.message().replace('\n', " ");
         Error::Syntax { path: path.to_owned(), line, cause }
     })
@@ -91,7 +93,7 @@ fn blank_kind(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         if let Some(name) = section_of(line) {
-            section = name.to_owned();
+            name.clone_into(&mut section);
         }
         let key = line.split('=').next().unwrap_or("").trim();
         if section == "device" && key == "kind" {
@@ -211,7 +213,7 @@ fn write_section(out: &mut String, name: &str, table: &Table) {
         if !out.is_empty() {
             out.push('\n');
         }
-        out.push_str(&format!("[{name}]\n"));
+        emit(out, format_args!("[{name}]\n"));
     }
     for (key, value) in own {
         write_value(out, key, value);
@@ -222,13 +224,19 @@ fn write_section(out: &mut String, name: &str, table: &Table) {
             Value::Table(inner) => write_section(out, &path, inner),
             Value::Array(items) => {
                 for item in items.iter().filter_map(Value::as_table) {
-                    out.push_str(&format!("\n[[{path}]]\n"));
-                    ordered(item).iter().for_each(|(key, value)| write_value(out, key, value));
+                    emit(out, format_args!("\n[[{path}]]\n"));
+                    for (key, value) in ordered(item) {
+                        write_value(out, key, value);
+                    }
                 }
             }
             _ => unreachable!("only tables and arrays of tables are sections"),
         }
     }
+}
+
+fn emit(out: &mut String, text: fmt::Arguments) {
+    out.write_fmt(text).expect("a String takes any text");
 }
 
 /// A parameter (a table with a `value`) stays on the line of its key.
@@ -248,16 +256,16 @@ fn write_value(out: &mut String, key: &str, value: &Value) {
                 .iter()
                 .filter_map(|name| table.get(*name).map(|value| format!("{name} = {value}")))
                 .collect();
-            out.push_str(&format!("{key} = {{ {} }}\n", parts.join(", ")));
+            emit(out, format_args!("{key} = {{ {} }}\n", parts.join(", ")));
         }
         Value::Array(items) if items.len() > 4 || items.iter().any(Value::is_array) => {
-            out.push_str(&format!("{key} = [\n"));
+            emit(out, format_args!("{key} = [\n"));
             for row in items.chunks(if items.iter().any(Value::is_array) { 4 } else { 1 }) {
                 let row: Vec<String> = row.iter().map(ToString::to_string).collect();
-                out.push_str(&format!("    {},\n", row.join(", ")));
+                emit(out, format_args!("    {},\n", row.join(", ")));
             }
             out.push_str("]\n");
         }
-        _ => out.push_str(&format!("{key} = {value}\n")),
+        _ => emit(out, format_args!("{key} = {value}\n")),
     }
 }

@@ -1,82 +1,95 @@
 //! From line number to slot: an open-addressing table that never allocates after its creation.
 //!
-//! Linear probing at a load of at most a half, deletion by shifting back (Knuth, The Art of
-//! Computer Programming 3, algorithm 6.4 R), Fibonacci hashing. The table holds slots only; the key
-//! of a slot is the caller's, so an entry is four bytes and 4096 lines fit in the first-level cache.
+//! An entry holds 40 bits of the hashed line number beside the slot, so that a miss, the usual case
+//! for reads of a database, touches nothing but the table. The caller remembers where an entry
+//! stands and removes it by position, which leaves a tombstone; once a quarter of the table is
+//! tombstones it is built anew. That is a few nanoseconds per removal, with no search and no
+//! shifting (tested against a map).
 
-/// Marks an empty entry.
-const EMPTY: u32 = u32::MAX;
+/// An entry that nothing was ever put in since the last rebuild.
+const EMPTY: u64 = u64::MAX;
+/// An entry that something was taken out of.
+const TOMBSTONE: u64 = u64::MAX - 1;
+/// Bits of a slot number.
+pub(super) const SLOT_BITS: u32 = 24;
+/// Most slots: the last two numbers would make an entry look empty.
+pub(super) const MOST_SLOTS: usize = (1 << SLOT_BITS) - 2;
 
 /// The table.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    entries: Vec<u32>,
-    mask: usize,
+    entries: Box<[u64]>,
     shift: u32,
+    tombstones: usize,
 }
 
 impl Index {
     /// A table for up to `count` slots.
     pub(super) fn new(count: usize) -> Self {
-        let size = (count * 2).next_power_of_two().max(2);
-        Self { entries: vec![EMPTY; size], mask: size - 1, shift: 64 - size.trailing_zeros() }
+        assert!(count <= MOST_SLOTS, "slot numbers have {SLOT_BITS} bits");
+        // At most a quarter full, so that a search ends at its first entry nearly always.
+        let size = (count * 4).next_power_of_two();
+        Self {
+            entries: vec![EMPTY; size].into_boxed_slice(),
+            shift: 64 - size.trailing_zeros(),
+            tombstones: 0,
+        }
     }
 
+    /// Multiplication by an odd number loses nothing: the low 40 bits of the product tell all keys
+    /// below 2^40 apart, and its high bits are the home (Fibonacci hashing).
     #[inline]
-    fn home(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    fn hash(key: u64) -> u64 {
+        key.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// The slot of `key`, where `key_of` gives the key of a slot.
     #[inline]
     pub(super) fn find(&self, key: u64, key_of: impl Fn(u32) -> u64) -> Option<u32> {
-        let mut at = self.home(key);
+        let hash = Self::hash(key);
+        let tag = hash << SLOT_BITS;
+        let mut at = (hash >> self.shift) as usize;
         loop {
-            let slot = self.entries[at & self.mask];
-            if slot == EMPTY {
+            let entry = self.entries[at & (self.entries.len() - 1)];
+            if entry == EMPTY {
                 return None;
             }
-            if key_of(slot) == key {
-                return Some(slot);
+            if (entry ^ tag) >> SLOT_BITS == 0 && entry != TOMBSTONE {
+                let slot = (entry & ((1 << SLOT_BITS) - 1)) as u32;
+                if key_of(slot) == key {
+                    return Some(slot);
+                }
             }
             at += 1;
         }
     }
 
-    /// Enters `slot` under `key`, which is not in the table.
+    /// Enters `slot` under `key`, which is not in the table, and says where.
     #[inline]
-    pub(super) fn insert(&mut self, key: u64, slot: u32) {
-        let mut at = self.home(key) & self.mask;
-        while self.entries[at] != EMPTY {
-            at = (at + 1) & self.mask;
+    pub(super) fn insert(&mut self, key: u64, slot: u32) -> u32 {
+        let hash = Self::hash(key);
+        let mut at = (hash >> self.shift) as usize;
+        while self.entries[at & (self.entries.len() - 1)] < TOMBSTONE {
+            at += 1;
         }
-        self.entries[at] = slot;
+        at &= self.entries.len() - 1;
+        self.tombstones -= usize::from(self.entries[at] == TOMBSTONE);
+        self.entries[at] = hash << SLOT_BITS | u64::from(slot);
+        at as u32
     }
 
-    /// Takes `slot`, entered under `key`, out.
+    /// Takes out what stands at `position`; true where the table should be built anew.
     #[inline]
-    pub(super) fn remove(&mut self, key: u64, slot: u32, key_of: impl Fn(u32) -> u64) {
-        let mut hole = self.home(key) & self.mask;
-        while self.entries[hole] != slot {
-            assert!(self.entries[hole] != EMPTY, "only slots in the table are removed");
-            hole = (hole + 1) & self.mask;
-        }
-        let mut at = hole;
-        loop {
-            at = (at + 1) & self.mask;
-            let moved = self.entries[at];
-            if moved == EMPTY {
-                break;
-            }
-            // An entry may move back into the hole unless its home lies between the two.
-            let distance_home = at.wrapping_sub(self.home(key_of(moved))) & self.mask;
-            let distance_hole = at.wrapping_sub(hole) & self.mask;
-            if distance_home >= distance_hole {
-                self.entries[hole] = moved;
-                hole = at;
-            }
-        }
-        self.entries[hole] = EMPTY;
+    pub(super) fn remove(&mut self, position: u32) -> bool {
+        self.entries[position as usize] = TOMBSTONE;
+        self.tombstones += 1;
+        self.tombstones * 4 > self.entries.len()
+    }
+
+    /// Takes everything out.
+    pub(super) fn clear(&mut self) {
+        self.entries.fill(EMPTY);
+        self.tombstones = 0;
     }
 }
 
@@ -91,25 +104,34 @@ mod tests {
     proptest! {
         #[test]
         fn holds_what_a_map_holds(
-            steps in prop::collection::vec((any::<bool>(), 0u64..40), 1..400),
+            steps in prop::collection::vec((any::<bool>(), 0u64..40), 1..600),
+            // Keys that differ only above the 40 bits of a tag, and keys that do not.
+            stride in prop::sample::select(vec![1u64, 1 << 40, 0x1234_5678_9abc]),
         ) {
             let mut index = Index::new(16);
             let mut keys = [0u64; 16];
+            let mut positions = [0u32; 16];
             let mut free: Vec<u32> = (0..16).collect();
-            let mut oracle = BTreeMap::new();
+            let mut oracle: BTreeMap<u64, u32> = BTreeMap::new();
             for (put, key) in steps {
+                let key = key.wrapping_mul(stride);
                 let found = index.find(key, |slot| keys[slot as usize]);
                 prop_assert_eq!(found, oracle.get(&key).copied());
                 match found {
                     Some(slot) if !put => {
-                        index.remove(key, slot, |slot| keys[slot as usize]);
                         oracle.remove(&key);
                         free.push(slot);
+                        if index.remove(positions[slot as usize]) {
+                            index.clear();
+                            for (&key, &slot) in &oracle {
+                                positions[slot as usize] = index.insert(key, slot);
+                            }
+                        }
                     }
                     None if put => {
                         let Some(slot) = free.pop() else { continue };
                         keys[slot as usize] = key;
-                        index.insert(key, slot);
+                        positions[slot as usize] = index.insert(key, slot);
                         oracle.insert(key, slot);
                     }
                     _ => {}

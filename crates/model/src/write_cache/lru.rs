@@ -1,10 +1,14 @@
-//! The lines of the cache in four lists: free, clean, dirty and in flight (being destaged).
+//! The lines of the cache in four states: free, clean, dirty and in flight (being destaged).
 //!
-//! Each list is in the order in which its lines entered it, so the head of the dirty list is the
-//! least recently written dirty line and the head of the clean list the one that has been clean the
-//! longest. Every operation is O(1) in the number of lines, and nothing allocates after creation.
+//! Each state but free is a queue in the order in which its lines entered it, so the head of the
+//! dirty queue is the least recently written dirty line and the head of the clean queue the one
+//! that has been clean the longest. The queues are exact but lazy: a line that moves on leaves its
+//! old entry behind, which no longer bears the line's stamp and is skipped when it comes to the
+//! front. So every queue is read and written in sequence, where linked lists would touch four
+//! random nodes per move; a queue that is full of stale entries is swept, at a constant cost per
+//! move in the long run. Nothing allocates after creation.
 
-use super::index::Index;
+use super::index::{Index, SLOT_BITS};
 
 /// Where a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,19 +20,34 @@ pub(super) enum State {
     InFlight,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Node {
+/// A line's latest move: stamp, state and slot in one word. Stamps count moves in 38 bits, so two
+/// words are the same move unless 2.7e11 moves lie between them, which no stale entry outlives.
+type Move = u64;
+
+const STATE_SHIFT: u32 = SLOT_BITS;
+const STAMP_SHIFT: u32 = SLOT_BITS + 2;
+
+fn slot_of(entry: Move) -> u32 {
+    (entry & ((1 << SLOT_BITS) - 1)) as u32
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
     key: u64,
-    previous: u32,
-    next: u32,
+    latest: Move,
+    /// Where the index has it.
+    position: u32,
 }
 
 /// All lines of a cache.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
-    /// One node per line, then one sentinel per list.
-    nodes: Vec<Node>,
-    states: Vec<State>,
+    all: Box<[Line]>,
+    stamp: u64,
+    free: Vec<u32>,
+    clean: Queue,
+    dirty: Queue,
+    in_flight: Queue,
     counts: [usize; 4],
     index: Index,
 }
@@ -36,27 +55,22 @@ pub(super) struct Lines {
 impl Lines {
     /// `count` free lines.
     pub(super) fn new(count: usize) -> Self {
-        assert!(count > 0 && count < u32::MAX as usize - 4, "between one line and 2^32");
-        let mut nodes = vec![Node { key: 0, previous: 0, next: 0 }; count + 4];
-        for list in count..count + 4 {
-            nodes[list].previous = list as u32;
-            nodes[list].next = list as u32;
-        }
-        let mut this = Self {
-            nodes,
-            states: vec![State::Free; count],
-            counts: [0; 4],
+        assert!(count > 0, "a cache has at least one line");
+        Self {
+            all: vec![Line::default(); count].into_boxed_slice(),
+            stamp: 0,
+            free: (0..count as u32).rev().collect(),
+            clean: Queue::new(count),
+            dirty: Queue::new(count),
+            in_flight: Queue::new(count),
+            counts: [count, 0, 0, 0],
             index: Index::new(count),
-        };
-        for slot in 0..count as u32 {
-            this.append(slot, State::Free);
         }
-        this
     }
 
     /// Lines in all.
     pub(super) fn capacity(&self) -> usize {
-        self.states.len()
+        self.all.len()
     }
 
     /// Dirty lines, those in flight not counted.
@@ -74,18 +88,23 @@ impl Lines {
     /// The slot that holds `line`.
     #[inline]
     pub(super) fn find(&self, line: u64) -> Option<u32> {
-        self.index.find(line, |slot| self.nodes[slot as usize].key)
+        self.index.find(line, |slot| self.all[slot as usize].key)
     }
 
     /// The line that `slot` holds.
     pub(super) fn key(&self, slot: u32) -> u64 {
-        self.nodes[slot as usize].key
+        self.all[slot as usize].key
     }
 
     /// Where `slot` is.
     #[inline]
     pub(super) fn state(&self, slot: u32) -> State {
-        self.states[slot as usize]
+        match self.all[slot as usize].latest >> STATE_SHIFT & 3 {
+            0 => State::Free,
+            1 => State::Clean,
+            2 => State::Dirty,
+            _ => State::InFlight,
+        }
     }
 
     /// Makes a held line the most recently written dirty one; says whether it was dirty.
@@ -100,23 +119,23 @@ impl Lines {
     /// false where there is neither.
     #[inline]
     pub(super) fn insert_dirty(&mut self, line: u64) -> bool {
-        let slot = if let Some(slot) = self.head(State::Free) {
+        let slot = if let Some(slot) = self.free.pop() {
             slot
-        } else if let Some(slot) = self.head(State::Clean) {
+        } else if let Some(slot) = self.clean.front(&self.all) {
             self.forget(slot);
             slot
         } else {
             return false;
         };
-        self.nodes[slot as usize].key = line;
-        self.index.insert(line, slot);
+        self.all[slot as usize].key = line;
+        self.all[slot as usize].position = self.index.insert(line, slot);
         self.move_to(slot, State::Dirty);
         true
     }
 
     /// The least recently written dirty line.
-    pub(super) fn oldest_dirty(&self) -> Option<u32> {
-        self.head(State::Dirty)
+    pub(super) fn oldest_dirty(&mut self) -> Option<u32> {
+        self.dirty.front(&self.all)
     }
 
     /// Marks a dirty line as being destaged.
@@ -127,7 +146,7 @@ impl Lines {
 
     /// Everything in flight has arrived and is clean.
     pub(super) fn land(&mut self) {
-        while let Some(slot) = self.head(State::InFlight) {
+        while let Some(slot) = self.in_flight.front(&self.all) {
             self.move_to(slot, State::Clean);
         }
     }
@@ -135,54 +154,108 @@ impl Lines {
     /// Drops a held line; says whether it was dirty.
     pub(super) fn remove(&mut self, slot: u32) -> bool {
         let was_dirty = self.state(slot) == State::Dirty;
-        self.forget(slot);
+        // Free before it is forgotten: a rebuild of the index takes what is not free.
         self.move_to(slot, State::Free);
+        self.free.push(slot);
+        self.forget(slot);
         was_dirty
     }
 
     /// The held lines from `first` up to but not including `end`, in the order of their slots.
     pub(super) fn held_between(&self, first: u64, end: u64) -> Vec<u64> {
-        let held = self.states.iter().zip(&self.nodes);
-        held.filter(|(state, node)| **state != State::Free && (first..end).contains(&node.key))
-            .map(|(_, node)| node.key)
+        (0..self.all.len() as u32)
+            .filter(|&slot| self.state(slot) != State::Free)
+            .map(|slot| self.key(slot))
+            .filter(|key| (first..end).contains(key))
             .collect()
     }
 
+    #[inline]
     fn forget(&mut self, slot: u32) {
-        let nodes = &self.nodes;
-        let key = nodes[slot as usize].key;
-        self.index.remove(key, slot, |slot| nodes[slot as usize].key);
+        if self.index.remove(self.all[slot as usize].position) {
+            self.rebuild(slot);
+        }
+    }
+
+    #[cold]
+    fn rebuild(&mut self, without: u32) {
+        self.index.clear();
+        for slot in 0..self.all.len() as u32 {
+            if slot != without && self.state(slot) != State::Free {
+                let line = &mut self.all[slot as usize];
+                line.position = self.index.insert(line.key, slot);
+            }
+        }
     }
 
     #[inline]
-    fn sentinel(&self, list: State) -> usize {
-        self.states.len() + list as usize
+    fn move_to(&mut self, slot: u32, state: State) {
+        self.stamp += 1;
+        let entry = self.stamp << STAMP_SHIFT | (state as u64) << STATE_SHIFT | u64::from(slot);
+        self.counts[self.state(slot) as usize] -= 1;
+        self.counts[state as usize] += 1;
+        self.all[slot as usize].latest = entry;
+        match state {
+            State::Free => {}
+            State::Clean => self.clean.push(entry, &self.all),
+            State::Dirty => self.dirty.push(entry, &self.all),
+            State::InFlight => self.in_flight.push(entry, &self.all),
+        }
+    }
+}
+
+/// Moves into one state, oldest first; those that a later move has overtaken are stale.
+#[derive(Clone, Debug)]
+struct Queue {
+    ring: Box<[Move]>,
+    /// Positions of the first entry and one past the last; they only grow.
+    first: usize,
+    end: usize,
+}
+
+impl Queue {
+    fn new(count: usize) -> Self {
+        // At most `count` entries are not stale, so a sweep frees at least three quarters.
+        let size = (count * 4).next_power_of_two();
+        Self { ring: vec![0; size].into_boxed_slice(), first: 0, end: 0 }
     }
 
     #[inline]
-    fn head(&self, list: State) -> Option<u32> {
-        let first = self.nodes[self.sentinel(list)].next;
-        ((first as usize) < self.states.len()).then_some(first)
+    fn push(&mut self, entry: Move, lines: &[Line]) {
+        if self.end - self.first == self.ring.len() {
+            self.sweep(lines);
+        }
+        let mask = self.ring.len() - 1;
+        self.ring[self.end & mask] = entry;
+        self.end += 1;
     }
 
-    #[inline]
-    fn move_to(&mut self, slot: u32, list: State) {
-        let Node { previous, next, .. } = self.nodes[slot as usize];
-        self.nodes[previous as usize].next = next;
-        self.nodes[next as usize].previous = previous;
-        self.counts[self.states[slot as usize] as usize] -= 1;
-        self.append(slot, list);
+    #[cold]
+    fn sweep(&mut self, lines: &[Line]) {
+        let mask = self.ring.len() - 1;
+        let mut kept = self.first;
+        for at in self.first..self.end {
+            let entry = self.ring[at & mask];
+            if lines[slot_of(entry) as usize].latest == entry {
+                self.ring[kept & mask] = entry;
+                kept += 1;
+            }
+        }
+        self.end = kept;
     }
 
+    /// The slot of the oldest entry that is not stale; stale ones in front of it are dropped.
     #[inline]
-    fn append(&mut self, slot: u32, list: State) {
-        let sentinel = self.sentinel(list);
-        let last = self.nodes[sentinel].previous;
-        self.nodes[slot as usize].previous = last;
-        self.nodes[slot as usize].next = sentinel as u32;
-        self.nodes[last as usize].next = slot;
-        self.nodes[sentinel].previous = slot;
-        self.states[slot as usize] = list;
-        self.counts[list as usize] += 1;
+    fn front(&mut self, lines: &[Line]) -> Option<u32> {
+        let mask = self.ring.len() - 1;
+        while self.first != self.end {
+            let entry = self.ring[self.first & mask];
+            let slot = slot_of(entry);
+            if lines[slot as usize].latest == entry {
+                return Some(slot);
+            }
+            self.first += 1;
+        }
+        None
     }
 }

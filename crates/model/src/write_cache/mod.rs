@@ -2,8 +2,8 @@
 //!
 //! Wang et al. 2010 (section 3.2) put a 16 MB write-back cache with "LRU-like" replacement over
 //! their linear model, without which the simulator produced far more long response times than the
-//! real SSD. This one is an exact LRU: with the lists below it costs the same as CLOCK, and an
-//! exact policy has an obvious oracle (a list and a map, see the tests).
+//! real SSD. This one is an exact LRU: with the queues of `lru` it costs no more than CLOCK, and
+//! an exact policy has an obvious oracle (a list and a map, see the tests).
 //!
 //! - A write goes into lines of `line_bytes`. It completes after the hit time unless it needs a
 //!   line and every line is dirty or on its way out: then it stalls until a destage has freed one.
@@ -34,6 +34,9 @@ use units::{Bytes, Nanos};
 use crate::slots::Slots;
 use crate::{Counter, Device};
 use lru::{Lines, State};
+
+/// Most lines that a cache can have.
+pub const MOST_CACHE_LINES: usize = index::MOST_SLOTS;
 
 /// What the cache needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,7 +123,7 @@ impl<D: Device> WriteCache<D> {
     /// An empty cache in front of `behind`.
     ///
     /// # Panics
-    /// Where `line_bytes` is not a power of two; [`crate::Profile::check`] finds that first.
+    /// Where `line_bytes` is not a power of two or there are more than [`MOST_CACHE_LINES`]; [`crate::Profile::check`] finds that first.
     pub fn new(behind: D, parameters: &WriteCacheParameters) -> Self {
         assert!(parameters.line_bytes.is_power_of_two(), "lines of a power of two");
         let count = (parameters.capacity.0 / u64::from(parameters.line_bytes)).max(1) as usize;
@@ -256,17 +259,13 @@ impl<D: Device> WriteCache<D> {
     }
 
     fn discard(&mut self, first: u64, end: u64) {
-        let drop = |this: &mut Self, line| {
-            if let Some(slot) = this.lines.find(line) {
-                let was_dirty = this.lines.remove(slot);
-                this.counts.trimmed_dirty_lines += u64::from(was_dirty);
+        let few = end - first <= self.lines.capacity() as u64;
+        let lines = if few { (first..end).collect() } else { self.lines.held_between(first, end) };
+        for line in lines {
+            if let Some(slot) = self.lines.find(line) {
+                let was_dirty = self.lines.remove(slot);
+                self.counts.trimmed_dirty_lines += u64::from(was_dirty);
             }
-        };
-        if end - first <= self.lines.capacity() as u64 {
-            (first..end).for_each(|line| drop(self, line));
-        } else {
-            let held = self.lines.held_between(first, end);
-            held.into_iter().for_each(|line| drop(self, line));
         }
     }
 

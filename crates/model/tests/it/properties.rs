@@ -87,7 +87,9 @@ proptest! {
     #[test]
     fn a_batch_gives_what_single_requests_give(load in load(200)) {
         let mut trace = Trace::default();
-        load.iter().for_each(|(_, request)| trace.push(*request));
+        for (_, request) in &load {
+            trace.push(*request);
+        }
         for ((name, mut single), (_, mut batch)) in devices(7).into_iter().zip(devices(7)) {
             let mut completions = vec![0; load.len()];
             batch.submit_due(&trace, 0..load.len(), &mut completions);

@@ -49,7 +49,7 @@ pub(super) fn run(profile: &Profile, measurements: &Measurements, seed: u64) -> 
         }
         let range_bytes = measurements.target.range_bytes;
         let mut device = profile.device(seed.wrapping_add(cell_index as u64));
-        let (times, iops) = simulate(device.as_mut(), &result.cell, range_bytes, seed);
+        let (times, iops) = simulate(device.as_mut(), (&result.cell, range_bytes), REQUESTS, seed);
         checks.extend(compare(cell_index, result, &times, iops));
     }
     checks
@@ -97,11 +97,12 @@ fn error_ratio(simulated: &[u64], measured: &Distribution) -> f64 {
     area / steps as f64 / measured.mean_ns
 }
 
-/// Service times by operation and requests per second of a cell on `device`.
-fn simulate(
+/// Service times by operation, in order of issue, and requests per second of a cell over a range of
+/// bytes on `device`.
+pub(super) fn simulate(
     device: &mut dyn Device,
-    cell: &Cell,
-    range_bytes: u64,
+    (cell, range_bytes): (&Cell, u64),
+    requests: usize,
     seed: u64,
 ) -> ([Vec<u64>; 4], f64) {
     let size = u64::from(cell.size_bytes.max(1));
@@ -113,7 +114,7 @@ fn simulate(
         (0..cell.depth.max(1)).map(|user| Reverse((0, user, false))).collect();
     let (mut issued, mut last) = (0, 0);
     while let Some(Reverse((now, user, owes_flush))) = ready.pop() {
-        if issued == REQUESTS && !owes_flush {
+        if issued == requests && !owes_flush {
             continue;
         }
         let op = if owes_flush {
@@ -139,7 +140,7 @@ fn simulate(
         let flush_next = op == Op::Write && cell.durability == Durability::Flush;
         ready.push(Reverse((completion, user, flush_next)));
     }
-    (times, REQUESTS as f64 * 1e9 / last.max(1) as f64)
+    (times, requests as f64 * 1e9 / last.max(1) as f64)
 }
 
 /// Names the cells that the profile does not reproduce.

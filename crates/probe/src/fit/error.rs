@@ -17,7 +17,7 @@ pub enum FitError {
         cells: usize,
     },
     /// A cell that cannot be true.
-    #[error("cell {index} ({cell}) has a mean of {mean_ns} ns over {samples} samples")]
+    #[error("cell {index} ({cell}) claims a mean of {mean_ns} ns over {samples} samples")]
     ImpossibleTime {
         /// Index of the cell.
         index: usize,

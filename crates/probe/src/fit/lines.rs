@@ -48,7 +48,6 @@ const COMBINATIONS: [(Op, Pattern); 4] = [
 ];
 
 pub(super) fn fit(classes: &Classes, notes: &mut Notes) -> Result<Lines, FitError> {
-    check_times(classes)?;
     let mut lines = BTreeMap::new();
     for (op, pattern) in COMBINATIONS {
         let own: Vec<&Class> = classes.single(op, pattern).collect();
@@ -66,24 +65,6 @@ pub(super) fn fit(classes: &Classes, notes: &mut Notes) -> Result<Lines, FitErro
         }
     }
     Ok(Lines { lines })
-}
-
-/// Refuses means that no device can have.
-fn check_times(classes: &Classes) -> Result<(), FitError> {
-    let wrong = classes.iter().find(|class| {
-        !class.service.mean_ns.is_finite()
-            || class.service.mean_ns <= 0.0
-            || class.service.buckets.iter().all(|bucket| bucket.1 == 0)
-    });
-    match wrong {
-        Some(class) => Err(FitError::ImpossibleTime {
-            index: class.cells[0].0,
-            cell: class.key.to_string(),
-            mean_ns: class.service.mean_ns.to_string(),
-            samples: class.service.count,
-        }),
-        None => Ok(()),
-    }
 }
 
 /// The line through the classes of one operation and pattern; `None` where there are none.

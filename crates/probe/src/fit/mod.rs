@@ -42,7 +42,7 @@ use units::Bytes;
 pub use check::CellCheck;
 pub use error::FitError;
 
-use crate::measurement::{Measurements, Target};
+use crate::measurement::{CellResult, Distribution, Measurements, Target};
 use select::Classes;
 
 /// How to fit.
@@ -113,6 +113,7 @@ pub struct FittedPoint {
 /// Where there is nothing to fit: no cell at depth 1 with a read or a write in it, or times of
 /// zero throughout.
 pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, FitError> {
+    check_times(&measurements.cells)?;
     let classes = Classes::new(&measurements.cells);
     let mut notes = Notes::default();
     let found = lines::fit(&classes, &mut notes)?;
@@ -152,6 +153,27 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
     check::warn(&checks, &mut notes);
     let lines = lines::for_figure(&classes, &found);
     Ok(Fit { profile, lines, checks, warnings: notes.warnings })
+}
+
+/// Refuses means that no device can have.
+fn check_times(cells: &[CellResult]) -> Result<(), FitError> {
+    for (index, cell) in cells.iter().enumerate() {
+        for class in &cell.classes {
+            let Distribution { count, mean_ns, ref buckets, .. } = class.service;
+            let possible = mean_ns.is_finite()
+                && mean_ns > 0.0
+                && buckets.iter().map(|bucket| bucket.1).sum::<u64>() == count;
+            if count > 0 && !possible {
+                return Err(FitError::ImpossibleTime {
+                    index,
+                    cell: select::key_of(&cell.cell, class.op).to_string(),
+                    mean_ns: mean_ns.to_string(),
+                    samples: count,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Requests that the fitted moving average of the mix remembers: short enough to follow the phases

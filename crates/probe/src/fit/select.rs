@@ -47,7 +47,7 @@ pub(super) fn pattern_of(order: Order) -> Pattern {
     }
 }
 
-fn key_of(cell: &Cell, op: Op) -> Key {
+pub(super) fn key_of(cell: &Cell, op: Op) -> Key {
     Key {
         op,
         pattern: pattern_of(cell.order),
