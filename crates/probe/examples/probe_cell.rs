@@ -3,6 +3,7 @@
 //! `probe_cell FILE SECONDS ORDER READ_SHARE SIZE_BYTES DEPTH [DURABILITY] [ENGINE]`, for example
 //! `probe_cell /tmp/f 5 random 1 4096 32 none`. The file named is written if the cell writes: it is
 //! meant for a scratch file, which `cargo xtask bars` makes. ENGINE is `auto` or `psync`.
+//! The issuing thread keeps its priority, so that other tools can be compared on equal terms.
 
 use std::process::ExitCode;
 
@@ -63,6 +64,7 @@ fn parse(arguments: &[String]) -> Option<(Options, bool)> {
         range_bytes,
         plan: PlanKind::Cells(vec![cell]),
         cell_seconds: Some(seconds.parse().ok()?),
+        realtime: false,
         ..Options::new(target)
     };
     Some((options, rest.get(1).is_some_and(|engine| engine == "psync")))
