@@ -32,7 +32,7 @@
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
-use crate::quantiles::{Draw, Quantiles, Sampler};
+use crate::quantiles::{Draw, Quantiles, Samplers};
 use crate::slots::Slots;
 use crate::{Counter, Device};
 
@@ -162,10 +162,8 @@ pub struct LinearParameters {
 /// The linear model of a device.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    lines: [[Line; 2]; 2],
-    /// Shared-resource time per request and per byte, ns, by operation and pattern.
-    shared_cost: [[(f64, f64); 2]; 2],
-    has_ceiling: bool,
+    /// By operation and pattern.
+    costs: [[Costs; 2]; 2],
     slots: Slots,
     shared_free_at: u64,
     ends: Ends,
@@ -181,14 +179,44 @@ pub struct Linear {
     counts: Counts,
 }
 
+/// What a request of one operation and pattern costs, ns.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    base: f64,
+    per_byte: f64,
+    /// On the shared resource; a request takes the larger of the two.
+    shared_base: f64,
+    shared_per_byte: f64,
+}
+
+impl Costs {
+    fn new(line: &Line) -> Self {
+        Self {
+            base: line.base_ns,
+            per_byte: line.ns_per_byte,
+            shared_base: line.ceiling_iops.map_or(0.0, |iops| 1e9 / iops),
+            shared_per_byte: line.ceiling_bytes_per_s.map_or(0.0, |rate| 1e9 / rate),
+        }
+    }
+}
+
+/// Rounds a time to whole ns; negative ones and NaN become zero, and none exceeds 52 days.
+///
+/// Adding 2^52 leaves the whole number in the low bits: a third of the instructions of `as u64`.
+#[inline]
+pub(crate) fn whole_ns(ns: f64) -> u64 {
+    const TWO_52: f64 = 4_503_599_627_370_496.0;
+    (ns.max(0.0).min(TWO_52 - 1.0) + TWO_52).to_bits() & ((1 << 52) - 1)
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     requests: u64,
     sequential: u64,
     flushes: u64,
     joined_flushes: u64,
-    read_bytes: u64,
-    written_bytes: u64,
+    /// Read and written.
+    bytes: [u64; 2],
 }
 
 impl Linear {
@@ -197,12 +225,9 @@ impl Linear {
     /// # Panics
     /// Where a quantile table has a flaw; [`crate::Profile::check`] finds that first.
     pub fn new(parameters: &LinearParameters, seed: u64) -> Self {
-        let lines = [parameters.read, parameters.write];
-        let shared_cost = lines.map(|pair| pair.map(|line| ceiling_cost(&line)));
+        let costs = [parameters.read, parameters.write].map(|pair| pair.map(|l| Costs::new(&l)));
         Self {
-            lines,
-            shared_cost,
-            has_ceiling: shared_cost.iter().flatten().any(|cost| *cost != (0.0, 0.0)),
+            costs,
             slots: Slots::new(parameters.parallelism as usize),
             shared_free_at: 0,
             ends: Ends::new(parameters.detection),
@@ -219,35 +244,31 @@ impl Linear {
         }
     }
 
+    /// A read (`kind` 0) or a write (1). One path for both, since which of them comes next cannot
+    /// be predicted.
     #[inline]
     fn transfer(&mut self, now: u64, request: &Request, kind: usize) -> u64 {
         let sequential = self.ends.is_sequential(kind, request);
-        let pattern = if sequential { Pattern::Sequential } else { Pattern::Random } as usize;
+        let pattern = usize::from(!sequential);
         let context = self.residuals.context(now, self.last_completion, self.last_was_flush);
         let bits = self.draw.bits();
         let ratio = self.residuals.ratio(kind, pattern, context, request.len, bits);
         let factor = ratio * self.mix.factor(kind);
-        let service = (self.lines[kind][pattern].at(request.len) * factor) as u64;
-        let mut admitted = now;
-        if self.has_ceiling {
-            let (per_request, per_byte) = self.shared_cost[kind][pattern];
-            // A request that takes longer holds the shared resource longer: so one at a time never
-            // meets the ceiling, however its times scatter.
-            let cost = (per_request.max(per_byte * f64::from(request.len)) * factor) as u64;
-            admitted = now.max(self.shared_free_at);
-            self.shared_free_at = admitted + cost;
-        }
+        let len = f64::from(request.len);
+        let costs = &self.costs[kind][pattern];
+        let service = whole_ns((costs.base + costs.per_byte * len) * factor);
+        // A request that takes longer holds the shared resource longer: so one at a time never
+        // meets the ceiling, however its times scatter.
+        let shared = costs.shared_base.max(costs.shared_per_byte * len) * factor;
+        let admitted = now.max(self.shared_free_at);
+        self.shared_free_at = admitted + whole_ns(shared);
         let (slot, start) = self.slots.start(admitted);
         let completion = start + service;
         self.slots.occupy(slot, completion);
         self.counts.requests += 1;
         self.counts.sequential += u64::from(sequential);
-        if kind == WRITE {
-            self.counts.written_bytes += u64::from(request.len);
-            self.flush.note_write(completion, request.len);
-        } else {
-            self.counts.read_bytes += u64::from(request.len);
-        }
+        self.counts.bytes[kind] += u64::from(request.len);
+        self.flush.note(kind as u64, completion, request.len);
         completion
     }
 
@@ -268,7 +289,7 @@ impl Linear {
         self.draw.bits();
         self.counts.requests += 1;
         let (slot, start) = self.slots.start(now);
-        let completion = start + self.trim_ns as u64;
+        let completion = start + whole_ns(self.trim_ns);
         self.slots.occupy(slot, completion);
         completion
     }
@@ -278,8 +299,7 @@ impl Device for Linear {
     #[inline]
     fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
         let completion = match request.op {
-            Op::Read => self.transfer(now.0, request, READ),
-            Op::Write => self.transfer(now.0, request, WRITE),
+            Op::Read | Op::Write => self.transfer(now.0, request, request.op as usize),
             Op::Flush => self.flush(now.0),
             Op::Trim => self.trim(now.0),
         };
@@ -297,8 +317,8 @@ impl Device for Linear {
         [
             ("device_requests", counts.requests),
             ("device_sequential_requests", counts.sequential),
-            ("device_read_bytes", counts.read_bytes),
-            ("device_written_bytes", counts.written_bytes),
+            ("device_read_bytes", counts.bytes[0]),
+            ("device_written_bytes", counts.bytes[WRITE]),
             ("device_flushes", counts.flushes),
             ("device_joined_flushes", counts.joined_flushes),
         ]
@@ -307,16 +327,8 @@ impl Device for Linear {
     }
 }
 
-const READ: usize = 0;
 const WRITE: usize = 1;
 const FLUSH: usize = 2;
-
-/// Time on the shared resource per request and per byte, ns; a request takes the larger.
-fn ceiling_cost(line: &Line) -> (f64, f64) {
-    let per_request = line.ceiling_iops.map_or(0.0, |iops| 1e9 / iops);
-    let per_byte = line.ceiling_bytes_per_s.map_or(0.0, |bytes_per_s| 1e9 / bytes_per_s);
-    (per_request, per_byte)
-}
 
 /// Where the previous request of each operation and stream ended.
 #[derive(Clone, Debug)]
@@ -351,9 +363,8 @@ impl Ends {
 /// The tables of ratios and the map from a request to its table.
 #[derive(Clone, Debug)]
 struct Residuals {
-    /// `samplers[0]` is not used: table 0 means exactly the line.
-    samplers: Vec<Sampler>,
-    /// Sampler index by operation, pattern, context and size class, flattened.
+    samplers: Samplers,
+    /// Table number by operation, pattern, context and size class, flattened.
     map: Vec<u16>,
     /// Idle thresholds, ns, ascending; context `i + 1` is idle for `idle_ns[i]`.
     idle_ns: Vec<u64>,
@@ -387,14 +398,16 @@ impl Residuals {
         let has_flush = residuals.iter().any(|residual| residual.context == Context::AfterFlush);
         let after_flush = if has_flush { idle_ns.len() + 1 } else { 0 };
         let contexts = 1 + idle_ns.len() + usize::from(has_flush);
-        let samplers = residuals.iter().map(|residual| Sampler::new(&residual.ratios)).collect();
+        let mut samplers = Samplers::new();
+        let numbers: Vec<u16> =
+            residuals.iter().map(|residual| samplers.push(&residual.ratios)).collect();
         let mut this = Self { samplers, map: Vec::new(), idle_ns, after_flush, contexts };
         for op in [Op::Read, Op::Write, Op::Flush] {
             for pattern in [Pattern::Sequential, Pattern::Random] {
                 for context in 0..contexts {
                     for class in 0..CLASSES {
                         let found = this.find(residuals, (op, pattern), context, class);
-                        this.map.push(found.map_or(0, |index| index as u16 + 1));
+                        this.map.push(found.map_or(0, |index| numbers[index]));
                     }
                 }
             }
@@ -456,10 +469,7 @@ impl Residuals {
     #[inline]
     fn ratio(&self, kind: usize, pattern: usize, context: usize, len: u32, bits: u64) -> f64 {
         let index = ((kind * 2 + pattern) * self.contexts + context) * CLASSES + size_class(len);
-        match self.map[index] {
-            0 => 1.0,
-            table => self.samplers[usize::from(table) - 1].ratio(bits),
-        }
+        self.samplers.ratio(self.map[index], bits)
     }
 }
 
@@ -492,7 +502,7 @@ impl Mix {
             return 1.0;
         }
         let is_write = kind as f64;
-        let other = if kind == WRITE { 1.0 - self.write_share } else { self.write_share };
+        let other = (is_write - self.write_share).abs();
         self.write_share += (is_write - self.write_share) * self.weight;
         1.0 + self.excess[kind] * (other * 2.0).min(1.0)
     }
@@ -511,11 +521,12 @@ struct FlushState {
 }
 
 impl FlushState {
+    /// Takes note of a write (`is_write` 1); does nothing for a read (0), without a branch.
     #[inline]
-    fn note_write(&mut self, completion: u64, len: u32) {
-        self.last_write_end = self.last_write_end.max(completion);
-        self.dirty_bytes += u64::from(len);
-        self.dirty_requests += 1;
+    fn note(&mut self, is_write: u64, completion: u64, len: u32) {
+        self.last_write_end = self.last_write_end.max(completion * is_write);
+        self.dirty_bytes += u64::from(len) * is_write;
+        self.dirty_requests += is_write;
     }
 
     /// When a flush that arrives at `now` completes, and whether it shares one that others
@@ -535,7 +546,7 @@ impl FlushState {
         let busy = self.running_until > now || self.waiting.is_some();
         let queued_behind = self.waiting.map_or(self.running_until, |(_, end)| end);
         let start = now.max(queued_behind).max(self.last_write_end);
-        let end = start + (self.take_dirty_cost(cost) * ratio) as u64;
+        let end = start + whole_ns(self.take_dirty_cost(cost) * ratio);
         if busy {
             self.waiting = Some((start, end));
         } else {

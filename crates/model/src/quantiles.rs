@@ -1,7 +1,7 @@
 //! Empirical distributions as quantile points, and a table that samples them in a few cycles.
 //!
 //! [`Quantiles`] is what a profile prints: `[probability, value]` points, linear in between.
-//! [`Sampler`] is what a model draws from: 256 values of equal probability, the last of which opens
+//! [`Samplers`] is what a model draws from: 256 values of equal probability, the last of which opens
 //! into 256 more, so that the body costs one load from a 1 KiB table and the tail still resolves to
 //! 1 in 65,536. Each value is the mean of its share of the distribution, so the mean is exact
 //! (property test) and any quantile is off by at most one table step.
@@ -88,34 +88,40 @@ impl Quantiles {
 
 const BINS: usize = 256;
 
-/// A sampling table of ratios.
+/// Sampling tables of ratios, one after another. Table 0 is always there and gives 1.
 #[derive(Clone, Debug)]
-pub(crate) struct Sampler {
-    body: Box<[f32; BINS]>,
-    tail: Box<[f32; BINS]>,
+pub(crate) struct Samplers {
+    /// Per table the body and then the tail.
+    values: Vec<f32>,
 }
 
-impl Sampler {
-    /// The table of `quantiles`, whose `flaw` is none.
-    pub(crate) fn new(quantiles: &Quantiles) -> Self {
-        let bins = BINS as f64;
-        let table = |start: f64, width: f64| {
-            Box::new(std::array::from_fn(|bin| {
-                let from = start + width * bin as f64;
-                (quantiles.integral(from, from + width) / width) as f32
-            }))
-        };
-        Self { body: table(0.0, 1.0 / bins), tail: table(1.0 - 1.0 / bins, 1.0 / (bins * bins)) }
+impl Samplers {
+    pub(crate) fn new() -> Self {
+        Self { values: vec![1.0; 2 * BINS] }
     }
 
-    /// The ratio for 64 random bits.
+    /// Appends the table of `quantiles`, whose `flaw` is none, and gives its number.
+    pub(crate) fn push(&mut self, quantiles: &Quantiles) -> u16 {
+        let number = self.values.len() / (2 * BINS);
+        let bins = BINS as f64;
+        for (start, width) in [(0.0, 1.0 / bins), (1.0 - 1.0 / bins, 1.0 / (bins * bins))] {
+            self.values.extend((0..BINS).map(|bin| {
+                let from = start + width * bin as f64;
+                (quantiles.integral(from, from + width) / width) as f32
+            }));
+        }
+        u16::try_from(number).expect("fewer than 65,536 tables")
+    }
+
+    /// The ratio that table `number` has for 64 random bits.
     #[inline]
-    pub(crate) fn ratio(&self, bits: u64) -> f64 {
+    pub(crate) fn ratio(&self, number: u16, bits: u64) -> f64 {
+        let table = usize::from(number) * 2 * BINS;
         let bin = (bits >> 56) as usize;
         if bin == BINS - 1 {
-            return f64::from(self.tail[(bits >> 48) as usize % BINS]);
+            return f64::from(self.values[table + BINS + (bits >> 48) as usize % BINS]);
         }
-        f64::from(self.body[bin])
+        f64::from(self.values[table + bin])
     }
 }
 
@@ -123,21 +129,20 @@ impl Sampler {
 /// does not change mixed once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draw {
-    mixed_seed: u64,
-    index: u64,
+    /// `mix(seed) + index * golden`.
+    state: u64,
 }
 
 impl Draw {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { mixed_seed: rng::mix(seed), index: 0 }
+        Self { state: rng::mix(seed) }
     }
 
     /// The bits of the next request.
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
-        let bits =
-            rng::mix(self.mixed_seed.wrapping_add(self.index.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        self.index += 1;
+        let bits = rng::mix(self.state);
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         bits
     }
 }
@@ -168,9 +173,10 @@ mod tests {
         #[test]
         fn a_table_keeps_mean_and_quantiles(quantiles in points()) {
             prop_assert_eq!(quantiles.flaw(), None);
-            let sampler = Sampler::new(&quantiles);
+            let mut samplers = Samplers::new();
+            let number = samplers.push(&quantiles);
             let draws: Vec<f64> =
-                (0..65_536u64).map(|bits| sampler.ratio(bits << 48)).collect();
+                (0..65_536u64).map(|bits| samplers.ratio(number, bits << 48)).collect();
             let mean = draws.iter().sum::<f64>() / 65_536.0;
             prop_assert!((mean / quantiles.mean() - 1.0).abs() < 1e-5);
             for p in [0.01f64, 0.5, 0.9, 0.99, 0.999] {

@@ -1,12 +1,12 @@
-//! The lines of the cache in four states: free, clean, dirty and in flight (being destaged).
+//! The lines of the cache: free, clean, dirty, or in flight (being destaged).
 //!
-//! Each state but free is a queue in the order in which its lines entered it, so the head of the
-//! dirty queue is the least recently written dirty line and the head of the clean queue the one
-//! that has been clean the longest. The queues are exact but lazy: a line that moves on leaves its
-//! old entry behind, which no longer bears the line's stamp and is skipped when it comes to the
-//! front. So every queue is read and written in sequence, where linked lists would touch four
-//! random nodes per move; a queue that is full of stale entries is swept, at a constant cost per
-//! move in the long run. Nothing allocates after creation.
+//! Dirty lines queue in the order in which they were written, so the head is the least recently
+//! written one. Lines whose destage was sent queue in that order; those up to the last landing are
+//! clean, the rest in flight. The queues are exact but lazy: a line that moves on leaves its old
+//! entry behind, which no longer bears the line's stamp and is skipped when it comes to the front.
+//! So a queue is read and written in sequence, where linked lists would touch four random nodes per
+//! move, and landing costs nothing. A queue that is full of stale entries is swept, at a constant
+//! cost per move in the long run. Nothing allocates after creation.
 
 use super::index::{Index, SLOT_BITS};
 
@@ -14,10 +14,12 @@ use super::index::{Index, SLOT_BITS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
+    /// It holds nothing.
     Free,
-    Clean,
+    /// Its destage was sent; it is clean once that has landed.
+    Sent,
+    /// It holds what the device does not have yet.
     Dirty,
-    InFlight,
 }
 
 /// A line's latest move: stamp, state and slot in one word. Stamps count moves in 38 bits, so two
@@ -44,11 +46,13 @@ struct Line {
 pub(super) struct Lines {
     all: Box<[Line]>,
     stamp: u64,
+    /// Lines sent up to this stamp are clean.
+    landed: u64,
+    dirty_count: usize,
+    in_flight_count: usize,
     free: Vec<u32>,
-    clean: Queue,
     dirty: Queue,
-    in_flight: Queue,
-    counts: [usize; 4],
+    sent: Queue,
     index: Index,
 }
 
@@ -59,11 +63,12 @@ impl Lines {
         Self {
             all: vec![Line::default(); count].into_boxed_slice(),
             stamp: 0,
+            landed: 0,
+            dirty_count: 0,
+            in_flight_count: 0,
             free: (0..count as u32).rev().collect(),
-            clean: Queue::new(count),
             dirty: Queue::new(count),
-            in_flight: Queue::new(count),
-            counts: [count, 0, 0, 0],
+            sent: Queue::new(count),
             index: Index::new(count),
         }
     }
@@ -76,13 +81,13 @@ impl Lines {
     /// Dirty lines, those in flight not counted.
     #[inline]
     pub(super) fn dirty(&self) -> usize {
-        self.counts[State::Dirty as usize]
+        self.dirty_count
     }
 
     /// Whether a destage is on its way.
     #[inline]
     pub(super) fn has_in_flight(&self) -> bool {
-        self.counts[State::InFlight as usize] > 0
+        self.in_flight_count > 0
     }
 
     /// The slot that holds `line`.
@@ -101,17 +106,16 @@ impl Lines {
     pub(super) fn state(&self, slot: u32) -> State {
         match self.all[slot as usize].latest >> STATE_SHIFT & 3 {
             0 => State::Free,
-            1 => State::Clean,
-            2 => State::Dirty,
-            _ => State::InFlight,
+            1 => State::Sent,
+            _ => State::Dirty,
         }
     }
 
     /// Makes a held line the most recently written dirty one; says whether it was dirty.
     #[inline]
     pub(super) fn make_dirty(&mut self, slot: u32) -> bool {
-        let was_dirty = self.state(slot) == State::Dirty;
-        self.move_to(slot, State::Dirty);
+        let was_dirty = self.leave(slot);
+        self.enter_dirty(slot);
         was_dirty
     }
 
@@ -121,7 +125,10 @@ impl Lines {
     pub(super) fn insert_dirty(&mut self, line: u64) -> bool {
         let slot = if let Some(slot) = self.free.pop() {
             slot
-        } else if let Some(slot) = self.clean.front(&self.all) {
+        } else if let Some(entry) = self.sent.front(&self.all)
+            && entry >> STAMP_SHIFT <= self.landed
+        {
+            let slot = slot_of(entry);
             self.forget(slot);
             slot
         } else {
@@ -129,35 +136,39 @@ impl Lines {
         };
         self.all[slot as usize].key = line;
         self.all[slot as usize].position = self.index.insert(line, slot);
-        self.move_to(slot, State::Dirty);
+        self.enter_dirty(slot);
         true
     }
 
     /// The least recently written dirty line.
+    #[inline]
     pub(super) fn oldest_dirty(&mut self) -> Option<u32> {
-        self.dirty.front(&self.all)
+        self.dirty.front(&self.all).map(slot_of)
     }
 
     /// Marks a dirty line as being destaged.
+    #[inline]
     pub(super) fn send(&mut self, slot: u32) {
-        assert!(self.state(slot) == State::Dirty, "only dirty lines are destaged");
-        self.move_to(slot, State::InFlight);
+        let was_dirty = self.leave(slot);
+        assert!(was_dirty, "only dirty lines are destaged");
+        self.in_flight_count += 1;
+        let entry = self.stamp_on(slot, State::Sent);
+        self.sent.push(entry, &self.all);
     }
 
     /// Everything in flight has arrived and is clean.
+    #[inline]
     pub(super) fn land(&mut self) {
-        while let Some(slot) = self.in_flight.front(&self.all) {
-            self.move_to(slot, State::Clean);
-        }
+        self.landed = self.stamp;
+        self.in_flight_count = 0;
     }
 
     /// Drops a held line; says whether it was dirty.
     pub(super) fn remove(&mut self, slot: u32) -> bool {
-        let was_dirty = self.state(slot) == State::Dirty;
-        // Free before it is forgotten: a rebuild of the index takes what is not free.
-        self.move_to(slot, State::Free);
-        self.free.push(slot);
+        let was_dirty = self.leave(slot);
         self.forget(slot);
+        self.stamp_on(slot, State::Free);
+        self.free.push(slot);
         was_dirty
     }
 
@@ -188,19 +199,30 @@ impl Lines {
         }
     }
 
+    /// Counts a held line out of its state; says whether that was dirty.
     #[inline]
-    fn move_to(&mut self, slot: u32, state: State) {
+    fn leave(&mut self, slot: u32) -> bool {
+        let latest = self.all[slot as usize].latest;
+        let was_dirty = self.state(slot) == State::Dirty;
+        let in_flight = !was_dirty && latest >> STAMP_SHIFT > self.landed;
+        self.dirty_count -= usize::from(was_dirty);
+        self.in_flight_count -= usize::from(in_flight);
+        was_dirty
+    }
+
+    #[inline]
+    fn enter_dirty(&mut self, slot: u32) {
+        self.dirty_count += 1;
+        let entry = self.stamp_on(slot, State::Dirty);
+        self.dirty.push(entry, &self.all);
+    }
+
+    #[inline]
+    fn stamp_on(&mut self, slot: u32, state: State) -> Move {
         self.stamp += 1;
         let entry = self.stamp << STAMP_SHIFT | (state as u64) << STATE_SHIFT | u64::from(slot);
-        self.counts[self.state(slot) as usize] -= 1;
-        self.counts[state as usize] += 1;
         self.all[slot as usize].latest = entry;
-        match state {
-            State::Free => {}
-            State::Clean => self.clean.push(entry, &self.all),
-            State::Dirty => self.dirty.push(entry, &self.all),
-            State::InFlight => self.in_flight.push(entry, &self.all),
-        }
+        entry
     }
 }
 
@@ -244,15 +266,14 @@ impl Queue {
         self.end = kept;
     }
 
-    /// The slot of the oldest entry that is not stale; stale ones in front of it are dropped.
+    /// The oldest entry that is not stale; stale ones in front of it are dropped.
     #[inline]
-    fn front(&mut self, lines: &[Line]) -> Option<u32> {
+    fn front(&mut self, lines: &[Line]) -> Option<Move> {
         let mask = self.ring.len() - 1;
         while self.first != self.end {
             let entry = self.ring[self.first & mask];
-            let slot = slot_of(entry);
-            if lines[slot as usize].latest == entry {
-                return Some(slot);
+            if lines[slot_of(entry) as usize].latest == entry {
+                return Some(entry);
             }
             self.first += 1;
         }

@@ -31,6 +31,7 @@ mod lru;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use crate::linear::whole_ns;
 use crate::slots::Slots;
 use crate::{Counter, Device};
 use lru::{Lines, State};
@@ -208,7 +209,7 @@ impl<D: Device> WriteCache<D> {
     #[inline]
     fn hit(&mut self, now: u64, len: u32) -> u64 {
         let (port, start) = self.ports.start(now);
-        let completion = start + (self.hit_base_ns + self.hit_ns_per_byte * f64::from(len)) as u64;
+        let completion = start + whole_ns(self.hit_base_ns + self.hit_ns_per_byte * f64::from(len));
         self.ports.occupy(port, completion);
         completion
     }
@@ -220,24 +221,35 @@ impl<D: Device> WriteCache<D> {
         self.behind.submit(Nanos(now), request).0
     }
 
+    #[inline]
     fn read(&mut self, now: u64, request: &Request) -> u64 {
         let (first, end) = self.span(request);
-        let present = (first..end).filter(|&line| self.lines.find(line).is_some()).count() as u64;
+        let mut present = u64::from(self.lines.find(first).is_some());
+        if end - first > 1 {
+            let rest = first + 1..end;
+            present += rest.filter(|&line| self.lines.find(line).is_some()).count() as u64;
+        }
         if present == end - first {
             self.counts.read_hits += 1;
             return self.hit(now, request.len);
         }
         self.counts.read_misses += 1;
+        let ready = if present > 0 { self.destage_between(now, first, end) } else { now };
+        self.behind.submit(Nanos(now), request).0.max(ready)
+    }
+
+    /// Destages what is dirty of the lines from `first` up to but not including `end`, and says when
+    /// that completes.
+    #[cold]
+    fn destage_between(&mut self, now: u64, first: u64, end: u64) -> u64 {
         let mut ready = now;
-        if present > 0 {
-            for line in first..end {
-                let Some(slot) = self.lines.find(line) else { continue };
-                if self.lines.state(slot) == State::Dirty {
-                    ready = ready.max(self.destage_around(now, slot));
-                }
+        for line in first..end {
+            let Some(slot) = self.lines.find(line) else { continue };
+            if self.lines.state(slot) == State::Dirty {
+                ready = ready.max(self.destage_around(now, slot));
             }
         }
-        self.behind.submit(Nanos(now), request).0.max(ready)
+        ready
     }
 
     fn flush(&mut self, now: u64, request: &Request) -> u64 {
@@ -292,11 +304,15 @@ impl<D: Device> WriteCache<D> {
         while end - first < self.coalesce_lines && dirty(&self.lines, end).is_some() {
             end += 1;
         }
-        for line in first..end {
-            let slot = dirty(&self.lines, line).expect("just looked up");
-            self.lines.send(slot);
-        }
         let count = end - first;
+        if count == 1 {
+            self.lines.send(slot);
+        } else {
+            for line in first..end {
+                let slot = dirty(&self.lines, line).expect("just looked up");
+                self.lines.send(slot);
+            }
+        }
         self.counts.destages += 1;
         self.counts.destaged_lines += count;
         let request = Request {

@@ -249,7 +249,7 @@ fn a_protected_cache_acknowledges_flushes() {
     let mut drains = WriteCache::new(device(), &parameters);
     drains.submit(Nanos(0), &write);
     // One destage of 1 ms, then the device's flush of 30 us and 0.1 ns per byte.
-    assert_eq!(drains.submit(Nanos(2_000), &flush).0, 2_000 + 1_000_000 + 30_000 + 409);
+    assert_eq!(drains.submit(Nanos(2_000), &flush).0, 2_000 + 1_000_000 + 30_000 + 410);
     parameters.power_loss_protected = true;
     let mut protected = WriteCache::new(device(), &parameters);
     protected.submit(Nanos(0), &write);
