@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Barrier, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::{Event, Sink};
@@ -62,6 +62,32 @@ struct Shared<'a> {
     live: Live,
     gate: Barrier,
     users: OnceLock<Users>,
+    paced: Latch,
+}
+
+/// Opened once, when the pacing thread is done: sessions stay open until then, because who hears
+/// of [`Phase::End`] may want to look at the files while they exist.
+#[derive(Default)]
+struct Latch {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Latch {
+    fn wait(&self) {
+        let open = self.open.lock().expect("no panic while holding the lock");
+        drop(self.opened.wait_while(open, |open| !*open).expect("no panic while holding the lock"));
+    }
+}
+
+/// Opens the latch however the pacing thread leaves: a panic there must not hang the workers.
+struct OpenWhenDone<'a>(&'a Latch);
+
+impl Drop for OpenWhenDone<'_> {
+    fn drop(&mut self) {
+        *self.0.open.lock().expect("no panic while holding the lock") = true;
+        self.0.opened.notify_all();
+    }
 }
 
 /// Runs a plan on a driver.
@@ -82,6 +108,7 @@ pub(crate) fn execute(
         live: Live::default(),
         gate: Barrier::new(workers + 1),
         users: OnceLock::new(),
+        paced: Latch::default(),
     };
     let shared = &shared;
     std::thread::scope(|scope| {
@@ -165,8 +192,11 @@ impl Shared<'_> {
             self.gate.wait();
             self.gate.wait();
             let Some(users) = self.users.get() else { return Ok(()) };
-            let _stop = StopOthers(users);
-            self.serve(users, worker, (session, meter), &mut recorder)
+            let stop = StopOthers(users);
+            let served = self.serve(users, worker, (session, meter), &mut recorder);
+            drop(stop);
+            self.paced.wait();
+            served
         });
         if !started {
             // The others wait for this worker before they start; it lets them, and stops them.
@@ -227,6 +257,7 @@ impl Shared<'_> {
     /// Paces the run to its end; tells whether the user stopped it.
     fn pace(&self, users: &Users, watch: &mut Watch<'_>) -> bool {
         let (from, to) = (self.window.from_ns, self.plan.warmup_ns + self.plan.measure_ns);
+        let _done = OpenWhenDone(&self.paced);
         let mut measuring = false;
         let mut interrupted = false;
         let mut ticks = 0u64;

@@ -57,6 +57,8 @@ pub struct Probe {
     pub plan: Plan,
     /// Size of the file that is measured.
     pub range: Bytes,
+    /// Time that the quick plan takes.
+    pub budget: Nanos,
 }
 
 /// Which plan a probe walks.
@@ -116,7 +118,7 @@ pub struct Scenario {
 
 impl Default for Probe {
     fn default() -> Self {
-        Self { plan: Plan::Quick, range: Bytes(Bytes::GIB.0) }
+        Self { plan: Plan::Quick, range: Bytes::GIB, budget: Nanos::from_secs_f64(45.0) }
     }
 }
 

@@ -8,7 +8,7 @@ use events::{Ending, Event, Sink, Step, Warning};
 use crate::file::{Plan, StudyFile};
 use crate::result::StudyResult;
 use crate::run_dir::{self, RunDir, RunLog};
-use crate::{Error, doctor, machine, page, stages};
+use crate::{Error, doctor, machine, page, scenarios, stages};
 
 /// How a study is run.
 #[derive(Clone, Debug)]
@@ -76,7 +76,10 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "probe",
         artifact: stages::probe::MEASUREMENTS,
-        expected_s: |study| if study.probe.plan == Plan::Quick { 50.0 } else { 36_000.0 },
+        expected_s: |study| match study.probe.plan {
+            Plan::Quick => study.probe.budget.as_secs_f64(),
+            Plan::Full => 36_000.0,
+        },
         writes_bytes: |study| 12 * study.probe.range.0,
         run: stages::probe::run,
     },
@@ -129,10 +132,13 @@ pub fn plan(study: &StudyFile) -> Vec<Step> {
 
 /// Runs a study, or goes on with the one that was interrupted.
 pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ended, Error> {
+    for scenario in &study.scenario {
+        scenarios::read_profile(&scenario.profile)?;
+    }
     let config = study.to_toml();
     let (run, resumed) = RunDir::open_or_create(&options.runs, &study.study.name, &config)?;
     let log = RunLog::open(&run, live)?;
-    log.emit(Event::Plan { stage: "study".into(), steps: plan(study) });
+    log.announce(Event::Plan { stage: "study".into(), steps: plan(study) });
     if !resumed {
         enough_space(study, run.path())?;
         run.write_json("machine.json", &machine::fingerprint(run.path()))?;
@@ -161,13 +167,32 @@ fn run_stage(stage: &Stage, context: &Context<'_>) -> Result<(), Error> {
         Ok(()) => Ending::Interrupted,
     };
     let elapsed_s = started.elapsed().as_secs_f64();
-    context.log.emit(Event::Done { stage: stage.name.into(), elapsed_s, ending });
     // The stage's warnings live as long as its artifact, so that a resumed run shows them too.
-    let warnings = context.log.take_warnings();
+    let warnings = collapse(context.log.take_warnings());
+    context.log.announce(Event::Done { stage: stage.name.into(), elapsed_s, ending });
     if done.is_ok() && ending == Ending::Complete {
         context.run.write_json(&format!("warnings-{}.json", stage.name), &warnings)?;
     }
     done
+}
+
+/// One warning per code: the first, with the number of those like it. Forty cells that were all
+/// disturbed by the same load are one thing to know, and `events.jsonl` has every one.
+fn collapse(warnings: Vec<Warning>) -> Vec<Warning> {
+    let mut kept: Vec<(Warning, usize)> = Vec::new();
+    for warning in warnings {
+        match kept.iter_mut().find(|(first, _)| first.code == warning.code) {
+            Some((_, more)) => *more += 1,
+            None => kept.push((warning, 0)),
+        }
+    }
+    let counted = kept.into_iter().map(|(mut warning, more)| {
+        if more > 0 {
+            warning.message.push_str(&format!(" (and {more} more like it)"));
+        }
+        warning
+    });
+    counted.collect()
 }
 
 fn enough_space(study: &StudyFile, place: &Path) -> Result<(), Error> {

@@ -183,6 +183,23 @@ impl<'a> RunLog<'a> {
         Ok(Self { start: Instant::now(), file: Mutex::new(file), warnings: Mutex::default(), live })
     }
 
+    /// An event of the pipeline itself: the only plans and ends that a run's stream has, so that
+    /// every stage has one end, whatever the crates below say of their parts.
+    pub fn announce(&self, event: Event) {
+        self.write(&event);
+        self.live.emit(event);
+    }
+
+    fn write(&self, event: &Event) {
+        let at_s = self.start.elapsed().as_secs_f64();
+        if let Ok(mut line) = serde_json::to_vec(&Line { at_s, event }) {
+            line.push(b'\n');
+            // A full disk must not end a measurement that still runs: the artifact's own write
+            // will report it.
+            let _ = self.file.lock().expect("no panic while holding the lock").write_all(&line);
+        }
+    }
+
     /// Warnings of the current stage so far; empties the list.
     pub fn take_warnings(&self) -> Vec<Warning> {
         std::mem::take(&mut self.warnings.lock().expect("no panic while holding the lock"))
@@ -191,15 +208,17 @@ impl<'a> RunLog<'a> {
 
 impl Sink for RunLog<'_> {
     fn emit(&self, event: Event) {
-        let at_s = self.start.elapsed().as_secs_f64();
-        if let Ok(mut line) = serde_json::to_vec(&Line { at_s, event: &event }) {
-            line.push(b'\n');
-            // A full disk must not end a measurement that still runs: the artifact's own write
-            // will report it.
-            let _ = self.file.lock().expect("no panic while holding the lock").write_all(&line);
+        if matches!(event, Event::Plan { .. } | Event::Done { .. }) {
+            return;
         }
+        self.write(&event);
         if let Event::Warning(warning) = &event {
-            self.warnings.lock().expect("no panic while holding the lock").push(warning.clone());
+            let mut warnings = self.warnings.lock().expect("no panic while holding the lock");
+            let first = !warnings.iter().any(|earlier| earlier.code == warning.code);
+            warnings.push(warning.clone());
+            if !first {
+                return;
+            }
         }
         self.live.emit(event);
     }

@@ -24,9 +24,9 @@ pub fn section(scenarios: &[ScenarioResult], measured: f64) -> Section {
          simulated device. The second bar against the first is the error of doing so on this disk.",
     )
     .source("after Wang et al. 2011, fig. 6");
-    Section::new("scenarios", "The same transactions on other devices")
+    Section::new("scenarios", "Here and on other devices")
         .paragraph(
-            "Simulated with the captured I/O of the run above. What a faster device would change \
+            "Simulated with the captured I/O of the run below. What a faster device would change \
              beyond I/O times (group commits, lock waits) is kept as captured.",
         )
         .figure(figure)

@@ -37,10 +37,10 @@ pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
         &result.study.study.title
     };
     let mut page = headline(Page::new(title.clone(), subtitle), result)
-        .section(transactions::section(&oltp, &accounts))
-        .section(device::section(&measured, &fit.lines))
         .section(devices::section(&result.scenarios, result.oltp.transactions_per_min))
-        .section(validation::section(&checked));
+        .section(transactions::section(&oltp, &accounts))
+        .section(validation::section(&checked))
+        .section(device::section(&measured, &fit.lines));
     page.warnings.clone_from(&result.warnings);
     page = page
         .provenance("seed", result.study.study.seed.to_string())

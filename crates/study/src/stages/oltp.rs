@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capture::block::BlockCapture;
+use capture::block::{BlockCapture, Physical};
 use capture::cpu::{CpuSampler, CpuSeries};
 use capture::sqlite::{Account, Captured, IoMode, Session, SessionOptions, VFS_NAME};
 use events::{Sink, Warning};
@@ -96,9 +96,6 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     if context.cancelled() {
         return Ok(());
     }
-    for warning in &observed.result.warnings {
-        context.warn(warning.clone());
-    }
     if let Some(captured) = &observed.captured {
         trace::formats::own::write(&captured.logical, &context.run.join(LOGICAL_TRACE))?;
         trace::formats::own::write(&captured.device, &context.run.join(DEVICE_TRACE))?;
@@ -131,61 +128,108 @@ pub fn observe(
     capture::sqlite::register()?;
     options.sqlite.vfs = Some(VFS_NAME.to_owned());
     let session_options = SessionOptions { io, capture: false, ..SessionOptions::new(&directory) };
-    let mut session = Session::start(session_options)?;
-    let mut block = None;
-    let mut physical_unavailable = None;
-    let mut sampler = None;
-    let mut series = None;
+    let mut layers = Layers {
+        session: Some(Session::start(session_options)?),
+        capture,
+        directory,
+        block: None,
+        physical_unavailable: None,
+        sampler: None,
+        captured: None,
+        physical: None,
+        cpu: None,
+    };
     let result = oltp::run_observed(&options, sink, &mut |phase| match phase {
-        Phase::Measurement => {
-            if capture {
-                match capture::block::start(&directory) {
-                    Ok(started) => block = Some(started),
-                    Err(unavailable) => physical_unavailable = Some(unavailable.reason),
-                }
-                session.set_capture(true);
-            }
-            session.rebase();
-            sampler = Some(CpuSampler::start());
-        }
-        Phase::End => {
-            session.set_capture(false);
-            series = sampler.take().map(CpuSampler::finish);
-        }
+        Phase::Measurement => layers.begin(),
+        Phase::End => layers.end(),
         Phase::WarmUp => {}
     })?;
-    if let Some(reason) = session.fallback() {
-        sink.emit(events::Event::Warning(
-            Warning::new("oltp", "page_cache", format!("direct I/O was refused: {reason}"))
-                .with_hint("run on ext4, xfs or btrfs to see what reaches the device"),
-        ));
-    }
-    let captured = session.finish();
-    let cpu = series.unwrap_or_else(|| CpuSampler::start().finish());
-    let mut accounts = Accounts {
-        layers: Vec::new(),
-        physical_unavailable,
-        cpu,
-        device_share: waiting_share(&captured.device, result.measured_s),
-    };
-    if !capture {
-        return Ok(Observed { result, captured: None, accounts });
-    }
-    accounts.layers.push(capture::sqlite::account(&captured.logical, WINDOW));
-    accounts.layers.push(capture::sqlite::account(&captured.device, WINDOW));
-    if let Some(block) = block {
-        accounts.layers.push(physical(block, &captured, sink)?);
-    }
-    Ok(Observed { result, captured: Some(captured), accounts })
+    layers.end();
+    layers.report(sink);
+    Ok(layers.account(result))
 }
 
-fn physical(block: BlockCapture, captured: &Captured, sink: &dyn Sink) -> Result<Account, Error> {
-    let finished = block.finish(&captured.files);
-    if finished.losses > 0 {
-        let message = format!("{} block events were lost", finished.losses);
-        sink.emit(events::Event::Warning(Warning::new("oltp", "capture_loss", message)));
+/// The captures of one run, from the end of the warm-up to the end of the measurement.
+struct Layers {
+    session: Option<Session>,
+    capture: bool,
+    directory: PathBuf,
+    block: Option<BlockCapture>,
+    physical_unavailable: Option<String>,
+    sampler: Option<CpuSampler>,
+    captured: Option<(Captured, Option<String>)>,
+    physical: Option<Physical>,
+    cpu: Option<CpuSeries>,
+}
+
+impl Layers {
+    fn begin(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.set_capture(self.capture);
+            session.rebase();
+        }
+        if self.capture {
+            match capture::block::start(&self.directory) {
+                Ok(started) => self.block = Some(started),
+                Err(unavailable) => self.physical_unavailable = Some(unavailable.reason),
+            }
+        }
+        self.sampler = Some(CpuSampler::start());
     }
-    Ok(capture::sqlite::account(&finished.trace, WINDOW))
+
+    /// Ends what still runs. The connections are still open when the measurement ends, so the
+    /// database's files can still be found on the disk; a closed WAL is gone.
+    fn end(&mut self) {
+        if let Some(sampler) = self.sampler.take() {
+            self.cpu = Some(sampler.finish());
+        }
+        let Some(session) = self.session.take() else { return };
+        let fallback = session.fallback();
+        let captured = session.finish();
+        self.physical = self.block.take().map(|block| block.finish(&captured.files));
+        self.captured = Some((captured, fallback));
+    }
+
+    fn report(&self, sink: &dyn Sink) {
+        let warn = |warning| sink.emit(events::Event::Warning(warning));
+        if let Some((captured, fallback)) = &self.captured {
+            if let Some(reason) = fallback {
+                let message = format!("direct I/O was refused: {reason}");
+                let hint = "run on ext4, xfs or btrfs to see what reaches the device";
+                warn(Warning::new("oltp", "page_cache", message).with_hint(hint));
+            }
+            if captured.losses > 0 {
+                let message = format!("{} I/Os of the database were not kept", captured.losses);
+                let hint = "shorten the measurement";
+                warn(Warning::new("oltp", "capture_loss", message).with_hint(hint));
+            }
+        }
+        if let Some(physical) = self.physical.as_ref().filter(|physical| physical.losses > 0) {
+            let message = format!("{} block-layer events were lost", physical.losses);
+            let hint = "the physical figures are too low by that; run on an idle machine";
+            warn(Warning::new("oltp", "block_capture_loss", message).with_hint(hint));
+        }
+    }
+
+    fn account(self, result: OltpResult) -> Observed {
+        let captured = self.captured.map(|(captured, _)| captured);
+        let mut accounts = Accounts {
+            layers: Vec::new(),
+            physical_unavailable: self.physical_unavailable,
+            cpu: self.cpu.unwrap_or_else(|| CpuSampler::start().finish()),
+            device_share: 0.0,
+        };
+        if let Some(captured) = captured.as_ref().filter(|_| self.capture) {
+            accounts.device_share = waiting_share(&captured.device, result.measured_s);
+            accounts.layers.push(capture::sqlite::account(&captured.logical, WINDOW));
+            accounts.layers.push(capture::sqlite::account(&captured.device, WINDOW));
+        }
+        if let Some(physical) = &self.physical {
+            let account = capture::sqlite::account(&physical.trace, WINDOW);
+            accounts.layers.push(Account { layer: "physical".into(), ..account });
+        }
+        Observed { result, captured: captured.filter(|_| self.capture), accounts }
+    }
 }
 
 /// Share of the measured time that actor 0, the writer, waited for the device.

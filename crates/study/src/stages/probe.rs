@@ -32,6 +32,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         },
         seed: study.study.seed,
         done: done.clone(),
+        budget_s: study.probe.budget.as_secs_f64(),
         ..Options::new(TargetSpec::new(context.run.path()))
     };
     let mut partial = OpenOptions::new()

@@ -28,9 +28,6 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         if context.cancelled() {
             return Ok(());
         }
-        for warning in &replayed.warnings {
-            context.warn(warning.clone());
-        }
         let saved = Replayed {
             response_ns: replayed.response_ns,
             service_ns: replayed.service_ns,

@@ -65,9 +65,6 @@ fn load_and_run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcom
         }
     }
     let result = &observed.result;
-    for warning in &result.warnings {
-        context.view.emit(events::Event::Warning(warning.clone()));
-    }
     if context.json {
         output::json(result)?;
     } else {

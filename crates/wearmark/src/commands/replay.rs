@@ -65,11 +65,7 @@ fn replay_once(
     options: &ReplayOptions,
     context: &Context,
 ) -> anyhow::Result<Replayed> {
-    let replayed = probe::replay::replay(trace, options, &context.view)?;
-    for warning in &replayed.warnings {
-        context.view.emit(events::Event::Warning(warning.clone()));
-    }
-    Ok(replayed)
+    Ok(probe::replay::replay(trace, options, &context.view)?)
 }
 
 fn times(trace: &Trace, replayed: &Replayed) -> String {

@@ -1,0 +1,8 @@
+//! Drives the program as a user does: the binary, real files, real signals.
+
+mod commands;
+mod full_disk;
+mod main_job;
+mod mistakes;
+mod program;
+mod schema;

@@ -1,0 +1,84 @@
+//! Bad input ends in one clear error, and leaves nothing behind.
+
+use std::fs;
+
+use crate::program::{listing, place, refused};
+
+#[test]
+fn a_malformed_study_file_is_named_with_its_line() {
+    let dir = place();
+    fs::write(dir.path().join("s.toml"), "[study]\nname = 'a'\n[oltp]\nwarehouse = 1\n").unwrap();
+    refused(dir.path(), &["study", "run", "s.toml"], "s.toml:4: unknown field `warehouse`");
+    fs::write(dir.path().join("s.toml"), "[study\n").unwrap();
+    refused(dir.path(), &["study", "run", "s.toml"], "s.toml:1: ");
+    refused(dir.path(), &["study", "run", "absent.toml"], "absent.toml: cannot read");
+    assert_eq!(listing(dir.path()), ["s.toml"], "a refused study left something behind");
+}
+
+#[test]
+fn an_unknown_profile_is_found_before_anything_is_measured() {
+    let dir = place();
+    let study = "[study]\nname = 'a'\n[[scenario]]\nprofile = 'mtron'\n";
+    fs::write(dir.path().join("s.toml"), study).unwrap();
+    refused(dir.path(), &["study", "run", "s.toml"], "no profile 'mtron'");
+    assert_eq!(listing(dir.path()), ["s.toml"]);
+}
+
+#[test]
+fn an_impossible_profile_says_which_field_and_line() {
+    let dir = place();
+    let shown = crate::program::fine(dir.path(), &["profile", "show", "mtron-pro-7500"]);
+    let position = shown.find("parallelism").expect("the profile has a parallelism");
+    let (front, back) = shown.split_at(position);
+    let end = back.find('\n').unwrap();
+    let line = front.matches('\n').count() + 1;
+    let broken = format!("{front}parallelism = {{ value = 0, source = \"test\" }}{}", &back[end..]);
+    fs::write(dir.path().join("p.toml"), broken).unwrap();
+    refused(dir.path(), &["profile", "check", "p.toml"], &format!("p.toml:{line}"));
+    fs::write(dir.path().join("p.toml"), "[profile]\nname = 3\n").unwrap();
+    refused(dir.path(), &["profile", "check", "p.toml"], "p.toml:2");
+}
+
+#[test]
+fn a_directory_where_a_file_belongs_is_refused() {
+    let dir = place();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    refused(dir.path(), &["trace", "info", "d"], "d: ");
+    refused(dir.path(), &["study", "run", "d"], "d: cannot read");
+    refused(dir.path(), &["oltp", "check", "d"], "d");
+    refused(dir.path(), &["sim", "d", "--profile", "intel-x25-e"], "d: ");
+    refused(dir.path(), &["fit", "d"], "measurements.json: cannot read");
+}
+
+#[test]
+fn what_wearmark_did_not_create_is_never_written() {
+    let dir = place();
+    let precious = dir.path().join("precious");
+    fs::write(&precious, vec![7u8; 64 << 20]).unwrap();
+    fs::write(dir.path().join("t.spc"), "0,0,4096,W,0.000001\n0,8,4096,W,0.000002\n").unwrap();
+    refused(dir.path(), &["replay", "t.spc", "--target", "precious"], "precious");
+    assert!(fs::read(&precious).unwrap().iter().all(|byte| *byte == 7));
+    // Nor is a database of another program, or a mistaken file, taken for ours.
+    fs::create_dir(dir.path().join("db")).unwrap();
+    fs::write(dir.path().join("db/order_entry.db"), "not a database").unwrap();
+    refused(dir.path(), &["oltp", "run", "db", "--duration", "1s"], "order_entry.db");
+    assert_eq!(fs::read(dir.path().join("db/order_entry.db")).unwrap(), b"not a database");
+}
+
+#[test]
+fn a_malformed_trace_is_named_with_its_line() {
+    let dir = place();
+    fs::write(dir.path().join("t.spc"), "0,0,4096,W,0.1\n0,8,4096,X,0.2\n").unwrap();
+    refused(dir.path(), &["trace", "info", "t.spc"], "t.spc:2");
+    fs::write(dir.path().join("t.parquet"), "PAR1 and then nothing").unwrap();
+    refused(dir.path(), &["trace", "info", "t.parquet"], "t.parquet");
+    refused(dir.path(), &["trace", "convert", "t.spc", "t.csv"], "which format");
+}
+
+#[test]
+fn values_that_cannot_be_are_refused_by_name() {
+    let dir = place();
+    refused(dir.path(), &["oltp", "run", "absent", "--users", "0"], "users");
+    refused(dir.path(), &["oltp", "run", ".", "--journal", "quick"], "--journal");
+    refused(dir.path(), &["oltp", "run", ".", "--mix", "1:2"], "mix");
+}
