@@ -81,7 +81,7 @@ pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutco
         let index = chains[actor][position];
         let request = trace.request(index);
         let completion = device.submit(Nanos(issue), &request).0;
-        classes.record(request.op, request.stream, request.len, completion - issue);
+        classes.record_one((request.op, request.stream), request.len, completion - issue);
         transactions.note(index, issue, completion);
         let captured_end = trace.due[index] + observed.service[index];
         captured.note(index, trace.due[index], captured_end);

@@ -100,12 +100,20 @@ impl Classes {
         Self { streams, classes: vec![(Histogram::new(), 0); 4 * streams] }
     }
 
-    /// Counts a request whose service is its response.
+    /// Counts one request.
     #[inline]
-    pub(crate) fn record(&mut self, op: Op, stream: u16, bytes: u32, response: u64) {
+    pub(crate) fn record_one(&mut self, (op, stream): (Op, u16), bytes: u32, response: u64) {
         let class = &mut self.classes[op as usize * self.streams + usize::from(stream)];
         class.0.record(response);
         class.1 += u64::from(bytes);
+    }
+
+    /// Counts a batch of requests, one per entry of every slice.
+    pub(crate) fn record(&mut self, ops: &[Op], streams: &[u16], len: &[u32], responses: &[u64]) {
+        let requests = ops.iter().zip(streams).zip(len).zip(responses);
+        for (((&op, &stream), &bytes), &response) in requests {
+            self.record_one((op, stream), bytes, response);
+        }
     }
 
     /// The classes that occurred.

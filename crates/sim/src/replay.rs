@@ -38,14 +38,14 @@ pub fn replay(device: &mut dyn Device, trace: &Trace) -> Outcome {
         let end = (start + BATCH).min(trace.count());
         let completions = &mut completions[..end - start];
         device.submit_due(trace, start..end, completions);
-        for (index, &completion) in (start..end).zip(completions.iter()) {
-            let due = trace.due[index];
-            let len = trace.len[index];
-            let response = completion - due;
-            last_completion = last_completion.max(completion);
-            classes.record(trace.op[index], trace.stream[index], len, response);
-            series.record(due, len, response);
+        last_completion = completions.iter().fold(last_completion, |last, at| last.max(*at));
+        let (due, len) = (&trace.due[start..end], &trace.len[start..end]);
+        for (completion, due) in completions.iter_mut().zip(due) {
+            *completion -= due;
         }
+        let responses = &*completions;
+        classes.record(&trace.op[start..end], &trace.stream[start..end], len, responses);
+        series.record(due, len, responses);
         start = end;
     }
     Outcome {
@@ -80,7 +80,7 @@ struct Series {
     /// First due time beyond the interval being collected.
     end_ns: u64,
     current: Interval,
-    response_sum: u64,
+    response_sum: u128,
     done: Vec<Interval>,
 }
 
@@ -96,15 +96,22 @@ impl Series {
         }
     }
 
-    #[inline]
-    fn record(&mut self, due: u64, len: u32, response: u64) {
-        while due >= self.end_ns {
-            self.close();
+    /// Takes in a batch: cut where intervals end, then summed in one go each.
+    fn record(&mut self, due: &[u64], len: &[u32], responses: &[u64]) {
+        let mut from = 0;
+        while from < due.len() {
+            while due[from] >= self.end_ns {
+                self.close();
+            }
+            let to = from + due[from..].partition_point(|due| *due < self.end_ns);
+            let responses = &responses[from..to];
+            self.current.requests += responses.len() as u64;
+            self.current.bytes += len[from..to].iter().map(|len| u64::from(*len)).sum::<u64>();
+            let longest = responses.iter().fold(0, |longest, response| longest.max(*response));
+            self.current.max_response_ns = self.current.max_response_ns.max(longest);
+            self.response_sum += responses.iter().map(|time| u128::from(*time)).sum::<u128>();
+            from = to;
         }
-        self.current.requests += 1;
-        self.current.bytes += u64::from(len);
-        self.current.max_response_ns = self.current.max_response_ns.max(response);
-        self.response_sum = self.response_sum.saturating_add(response);
     }
 
     #[cold]

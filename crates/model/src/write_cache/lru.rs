@@ -128,6 +128,7 @@ impl Lines {
         } else if let Some(entry) = self.sent.front(&self.all)
             && entry >> STAMP_SHIFT <= self.landed
         {
+            self.sent.first += 1;
             let slot = slot_of(entry);
             self.forget(slot);
             slot
@@ -140,10 +141,12 @@ impl Lines {
         true
     }
 
-    /// The least recently written dirty line.
+    /// The least recently written dirty line, which the caller sends.
     #[inline]
     pub(super) fn oldest_dirty(&mut self) -> Option<u32> {
-        self.dirty.front(&self.all).map(slot_of)
+        let oldest = self.dirty.front(&self.all).map(slot_of);
+        self.dirty.first += usize::from(oldest.is_some());
+        oldest
     }
 
     /// Marks a dirty line as being destaged.

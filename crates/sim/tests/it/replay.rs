@@ -149,6 +149,8 @@ fn what_does_not_fit_is_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
     /// `replay` and `responses` see the same device, whatever the batch boundaries.
     #[test]
     fn responses_are_those_of_the_outcome(count in 1usize..3_000, seed: u64) {
