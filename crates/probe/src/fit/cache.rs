@@ -30,8 +30,7 @@ pub(super) struct Burst {
 const FEWEST_WINDOWS: usize = 3;
 
 pub(super) fn find(classes: &Classes, notes: &mut Notes) -> Option<Burst> {
-    let candidates = classes.single(Op::Write, Pattern::Random);
-    let burst = candidates.filter_map(|class| of_class(class)).next()?;
+    let burst = classes.single(Op::Write, Pattern::Random).find_map(of_class)?;
     notes.add(
         "fit_write_cache",
         format!(

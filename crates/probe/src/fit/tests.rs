@@ -68,7 +68,9 @@ fn cell(order: Order, read_share: f64, size_bytes: u32, depth: u32) -> Cell {
 
 fn distribution(times: &[u64]) -> Distribution {
     let mut histogram = Histogram::new();
-    times.iter().for_each(|time| histogram.record(*time));
+    for time in times {
+        histogram.record(*time);
+    }
     Distribution {
         count: histogram.count(),
         mean_ns: histogram.mean(),
