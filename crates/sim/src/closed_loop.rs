@@ -62,36 +62,21 @@ impl ClosedOutcome {
 /// # Errors
 /// Where the trace is malformed or was not observed.
 pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutcome, Error> {
-    trace.validate()?;
-    let observed = trace.observed.as_ref().ok_or(Error::NotObserved)?;
-    let chains = chains(observed);
+    let observed = observed(trace)?;
     let mut classes = Classes::new(trace);
     let mut transactions = Transactions::new(observed);
     let mut captured = Transactions::new(observed);
     let mut span_ns = 0;
     let mut captured_span_ns = 0;
-    // (next issue, actor, position in its chain)
-    let mut ready: BinaryHeap<Reverse<(u64, usize, usize)>> = chains
-        .iter()
-        .enumerate()
-        .filter_map(|(actor, chain)| chain.first().map(|&i| Reverse((trace.due[i], actor, 0))))
-        .collect();
-    let actors = ready.len() as u64;
-    while let Some(Reverse((issue, actor, position))) = ready.pop() {
-        let index = chains[actor][position];
-        let request = trace.request(index);
-        let completion = device.submit(Nanos(issue), &request).0;
-        classes.record_one((request.op, request.stream), request.len, completion - issue);
+    let actors = run(device, trace, observed, |index, issue, completion| {
+        let class = (trace.op[index], trace.stream[index]);
+        classes.record_one(class, trace.len[index], completion - issue);
         transactions.note(index, issue, completion);
         let captured_end = trace.due[index] + observed.service[index];
         captured.note(index, trace.due[index], captured_end);
         span_ns = span_ns.max(completion);
         captured_span_ns = captured_span_ns.max(captured_end);
-        if let Some(&next) = chains[actor].get(position + 1) {
-            let gap = trace.due[next].saturating_sub(captured_end);
-            ready.push(Reverse((completion + gap, actor, position + 1)));
-        }
-    }
+    });
     let (transaction_response, count) = transactions.finish();
     let (captured_transaction_response, _) = captured.finish();
     let per_s = |span: u64| if span == 0 { 0.0 } else { count as f64 * 1e9 / span as f64 };
@@ -108,6 +93,52 @@ pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutco
         classes: classes.finish(trace),
         counters: counters(device),
     })
+}
+
+/// The time of every request (completion - issue, ns) in the same run, in the order of the trace:
+/// the simulated side of an error ratio against a replay that waits as the actors did.
+///
+/// # Errors
+/// As [`closed_loop`].
+pub fn closed_loop_times(device: &mut dyn Device, trace: &Trace) -> Result<Vec<u64>, Error> {
+    let observed = observed(trace)?;
+    let mut times = vec![0; trace.count()];
+    run(device, trace, observed, |index, issue, completion| times[index] = completion - issue);
+    Ok(times)
+}
+
+fn observed(trace: &Trace) -> Result<&Observed, Error> {
+    trace.validate()?;
+    trace.observed.as_ref().ok_or(Error::NotObserved)
+}
+
+/// Runs every chain to its end and tells `done` of each request its index, issue and completion, in
+/// the order of the issues. Gives the number of actors.
+fn run(
+    device: &mut dyn Device,
+    trace: &Trace,
+    observed: &Observed,
+    mut done: impl FnMut(usize, u64, u64),
+) -> u64 {
+    let chains = chains(observed);
+    // (next issue, actor, position in its chain)
+    let mut ready: BinaryHeap<Reverse<(u64, usize, usize)>> = chains
+        .iter()
+        .enumerate()
+        .filter_map(|(actor, chain)| chain.first().map(|&i| Reverse((trace.due[i], actor, 0))))
+        .collect();
+    let actors = ready.len() as u64;
+    while let Some(Reverse((issue, actor, position))) = ready.pop() {
+        let index = chains[actor][position];
+        let completion = device.submit(Nanos(issue), &trace.request(index)).0;
+        done(index, issue, completion);
+        if let Some(&next) = chains[actor].get(position + 1) {
+            let captured_end = trace.due[index] + observed.service[index];
+            let gap = trace.due[next].saturating_sub(captured_end);
+            ready.push(Reverse((completion + gap, actor, position + 1)));
+        }
+    }
+    actors
 }
 
 /// The request indices of every actor, in order.

@@ -24,7 +24,7 @@ mod replay;
 mod synthetic;
 
 pub use chain::closed_loop_responses;
-pub use closed_loop::{ClosedOutcome, closed_loop};
+pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};
 pub use replay::{check, replay, responses};

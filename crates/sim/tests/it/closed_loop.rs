@@ -2,7 +2,7 @@
 
 use model::Linear;
 use model::linear::Pattern;
-use sim::{Error, Synthetic, closed_loop, closed_loop_depth};
+use sim::{Error, Synthetic, closed_loop, closed_loop_depth, closed_loop_times};
 use trace::{Observed, Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
@@ -48,6 +48,8 @@ fn actors_run_in_parallel_and_meet_at_the_device() {
     assert_eq!(outcome.transaction_response.max(), 380);
     assert_eq!(outcome.transaction_response.min(), 300);
     assert_eq!(outcome.actors, 2);
+    let times = closed_loop_times(&mut Linear::new(&constant(100.0), 1), &trace);
+    assert_eq!(times, Ok(vec![100, 180, 170, 170]));
 }
 
 /// On a device with the captured times the captured run comes out.
