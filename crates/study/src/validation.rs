@@ -5,6 +5,7 @@
 //! run A is the noise floor; the simulation is against run A. Classes are operation x size, sizes
 //! grouped by power of two so that a log with commits of many lengths makes a handful of classes.
 
+use model::Profile;
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::{
     Block, ClassKey, Classified, Comparison, Requests, Resampling, compare_requests,
@@ -73,6 +74,16 @@ pub struct Sides<'a> {
     pub simulated: &'a [u64],
     /// The same without the profile's cache, where it has one.
     pub without_cache: Option<&'a [u64]>,
+}
+
+/// Simulated response times of a trace, ns, under the same load as `stages::replay::mode` gives the
+/// real device.
+pub fn simulate(profile: &Profile, trace: &Trace, seed: u64) -> Result<Vec<u64>, sim::Error> {
+    let mut device = profile.device(seed);
+    if trace.observed.is_some() {
+        return sim::closed_loop_responses(device.as_mut(), trace);
+    }
+    Ok(sim::responses(device.as_mut(), trace))
 }
 
 /// Compares; all sides have one time per request of the trace.

@@ -289,7 +289,9 @@ pub struct Replay {
 pub enum Mode {
     /// At the captured times, on an absolute schedule
     Timed,
-    /// As fast as possible, at most 128 outstanding
+    /// Each connection of a captured trace waits for its previous request, then for its CPU time
+    Dependent,
+    /// As fast as possible, at most 256 outstanding
     Fast,
     /// A fixed number outstanding
     Closed,

@@ -5,11 +5,15 @@
 //! completion - due. A flush is issued at its due time like anything else, as an fdatasync; it
 //! covers the writes that have completed by then, and does not wait for others.
 //!
+//! A trace that was captured from a closed loop can instead be replayed with its dependencies
+//! ([`Mode::Dependent`]): due is then when the application would have asked.
+//!
 //! Requests that are not aligned to the logical block are widened to it. Trims are skipped and
 //! counted unless [`ReplayOptions::punch_holes`] is set. Every run carries a [`Certificate`]; one
 //! whose 99th percentile of lateness exceeds a tenth of the median service time is invalid.
 
 mod certificate;
+mod dependent;
 mod schedule;
 
 use std::path::PathBuf;
@@ -19,6 +23,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use certificate::Certificate;
+use dependent::{Chains, Dependent};
 use events::{Ending, Event, Sink, Step, Warning};
 use schedule::{Replaying, Requests};
 use serde::{Deserialize, Serialize};
@@ -46,6 +51,9 @@ pub enum Mode {
     /// At the captured times.
     #[default]
     Timed,
+    /// Each actor of a captured trace waits for its previous request, then for the captured CPU time
+    /// between the two: the load reacts to the device as the application did.
+    Dependent,
     /// In the order of the trace, as soon as a slot is free, `max_outstanding` at once.
     AsFastAsPossible,
     /// In the order of the trace, so many at once.
@@ -223,13 +231,21 @@ fn go<D: Device>(
         })?;
     }
     let requests = Requests::prepare(trace, info.target.logical_block_bytes, options.punch_holes);
+    let chains = match (options.mode, &trace.observed) {
+        (Mode::Dependent, Some(observed)) => Some(Chains::of(&requests, &trace.due, observed)),
+        (Mode::Dependent, None) => {
+            let why = "it does not say which actor issued which request, and how long each took";
+            return Err(Error::BadTrace { why: why.to_owned() });
+        }
+        _ => None,
+    };
     let stop = AtomicBool::new(progress.sink.cancelled());
     let watch = Watch::start();
     let (sender, receiver) = mpsc::channel();
     let ran = thread::scope(|scope| {
-        let (requests, stop) = (&requests, &stop);
+        let (requests, chains, stop) = (&requests, chains.as_ref(), &stop);
         scope.spawn(move || {
-            let _ = sender.send(issue(device, requests, options, stop));
+            let _ = sender.send(issue(device, (requests, chains), options, stop));
         });
         let begun_ns = clock::now_ns();
         loop {
@@ -261,13 +277,13 @@ struct Ran {
 
 fn issue<D: Device>(
     device: &D,
-    requests: &Requests,
+    (requests, chains): (&Requests, Option<&Chains>),
     options: &ReplayOptions,
     stop: &AtomicBool,
 ) -> Result<Ran, Error> {
     let wanted = match options.mode {
         Mode::ClosedLoop { depth } => depth,
-        Mode::Timed | Mode::AsFastAsPossible => options.max_outstanding,
+        Mode::Timed | Mode::Dependent | Mode::AsFastAsPossible => options.max_outstanding,
     };
     let affordable = MOST_BUFFER_BYTES / u64::from(requests.largest_bytes.max(4096));
     let slots = wanted.clamp(1, 4096).min(affordable.max(1) as u32);
@@ -279,7 +295,13 @@ fn issue<D: Device>(
     let (cpu, delay) = (CpuTime::of_thread(), clock::run_queue_delay_ns());
     work.start();
     let drive = DriveOptions { slots, spin_ns: SPIN_NS, seed: options.seed };
-    let driven = driver::drive(device, &mut engine, &mut work.on(requests), drive, stop)?;
+    let driven = match chains {
+        Some(chains) => {
+            let mut work = Dependent::new(&mut work, requests, chains);
+            driver::drive(device, &mut engine, &mut work, drive, stop)?
+        }
+        None => driver::drive(device, &mut engine, &mut work.on(requests), drive, stop)?,
+    };
     Ok(Ran {
         cpu: CpuTime::of_thread().since(cpu),
         run_queue_delay_ns: clock::run_queue_delay_ns()

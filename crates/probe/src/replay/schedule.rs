@@ -67,6 +67,8 @@ pub(super) struct Replaying {
     /// First request not issued yet.
     next: usize,
     timed: bool,
+    /// Requests issued and completed out of order (dependent mode).
+    noted: usize,
     start_ns: u64,
     /// Last issue and last completion, ns after the start.
     pub(super) last_issue_ns: u64,
@@ -83,7 +85,8 @@ impl Replaying {
             response_ns: column(),
             lateness_ns: column(),
             next: 0,
-            timed: mode == Mode::Timed,
+            timed: matches!(mode, Mode::Timed | Mode::Dependent),
+            noted: 0,
             start_ns: 0,
             last_issue_ns: 0,
             last_completion_ns: 0,
@@ -99,14 +102,32 @@ impl Replaying {
         self.start_ns = clock::now_ns() + if self.timed { LEAD_NS } else { 0 };
     }
 
+    /// The time that due times count from.
+    pub(super) fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// Writes down the times of a completed request.
+    #[inline]
+    pub(super) fn note(&mut self, flight: &Flight, at_ns: u64) {
+        let index = flight.order.tag as usize;
+        self.service_ns[index] = at_ns.saturating_sub(flight.issued_ns);
+        self.response_ns[index] = at_ns.saturating_sub(flight.order.due_ns);
+        self.lateness_ns[index] = flight.issued_ns.saturating_sub(flight.order.due_ns);
+        let issued = flight.issued_ns.saturating_sub(self.start_ns);
+        self.last_issue_ns = self.last_issue_ns.max(issued);
+        self.last_completion_ns = at_ns.saturating_sub(self.start_ns);
+        self.noted = self.noted.max(index + 1);
+    }
+
     /// The schedule over these requests.
     pub(super) fn on<'a>(&'a mut self, requests: &'a Requests) -> Scheduled<'a> {
         Scheduled { state: self, requests }
     }
 
-    /// Requests that were issued or skipped.
+    /// Requests that were issued or skipped, from the first to the last issued one.
     pub(super) fn count(&self) -> usize {
-        self.next
+        self.next.max(self.noted)
     }
 }
 
@@ -142,14 +163,7 @@ impl Work for Scheduled<'_> {
 
     #[inline]
     fn completed(&mut self, flight: &Flight, at_ns: u64) -> bool {
-        let index = flight.order.tag as usize;
-        let state = &mut *self.state;
-        state.service_ns[index] = at_ns.saturating_sub(flight.issued_ns);
-        state.response_ns[index] = at_ns.saturating_sub(flight.order.due_ns);
-        state.lateness_ns[index] = flight.issued_ns.saturating_sub(flight.order.due_ns);
-        let issued = flight.issued_ns.saturating_sub(state.start_ns);
-        state.last_issue_ns = state.last_issue_ns.max(issued);
-        state.last_completion_ns = at_ns.saturating_sub(state.start_ns);
+        self.state.note(flight, at_ns);
         false
     }
 }

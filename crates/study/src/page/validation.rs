@@ -15,7 +15,8 @@ pub fn section(validation: &Validation) -> Section {
     let kept = validation.certificates.iter().all(|certificate| certificate.valid);
     let text = format!(
         "{} requests of the captured trace, which the fit never saw, were replayed twice on the \
-         real disk at their captured times and simulated once on the fitted profile. E is the area \
+         real disk, every connection waiting for its own previous request and its captured CPU \
+         time, and simulated once on the fitted profile in the same way. E is the area \
          between the simulated and the real response-time distributions over the real mean. E of \
          the simulation is {}; of the disk against itself {}; the aim is at most {:.3}. The 2010 \
          paper prints {PAPER_ERROR_RATIO} for its simulator, without a definition.",
@@ -136,7 +137,7 @@ fn class_table(validation: &Validation) -> Table {
 fn timing(validation: &Validation) -> Table {
     let columns = vec![
         Column::text("Run"),
-        Column::number("Duration / ideal", ""),
+        Column::number("Duration / captured", ""),
         Column::number("Lateness p50", ""),
         Column::number("Lateness p99", ""),
         Column::number("Lateness max", ""),

@@ -1,6 +1,7 @@
-//! Replays the captured device trace twice on the real disk, at its captured times.
+//! Replays the captured device trace twice on the real disk, with its dependencies: the run was a
+//! closed loop (see `docs/journal/2026-11-21-dependent-replay.md`).
 
-use probe::replay::ReplayOptions;
+use probe::replay::{Mode, ReplayOptions};
 use probe::target::TargetSpec;
 use trace::Trace;
 use units::Nanos;
@@ -21,6 +22,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
             continue;
         }
         let options = ReplayOptions {
+            mode: mode(&trace),
             seed: context.study.study.seed,
             ..ReplayOptions::new(TargetSpec::new(context.run.path()))
         };
@@ -36,6 +38,12 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         context.run.write_json(name, &saved)?;
     }
     Ok(())
+}
+
+/// How a trace is replayed for a validation: a capture that says who waited for what reacts to the
+/// device; any other keeps its times.
+pub fn mode(trace: &Trace) -> Mode {
+    if trace.observed.is_some() { Mode::Dependent } else { Mode::Timed }
 }
 
 /// The captured device trace, cut to the length that the study validates on.

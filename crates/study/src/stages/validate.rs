@@ -17,11 +17,12 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let b: Replayed = context.run.read_json(RUNS[1])?;
     let profile = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
     let seed = context.study.study.seed;
-    let simulated = sim::responses(profile.device(seed).as_mut(), &trace);
+    let simulated = validation::simulate(&profile, &trace, seed)?;
     let without_cache = profile
         .write_cache
         .is_some()
-        .then(|| sim::responses(profile.without_cache().device(seed).as_mut(), &trace));
+        .then(|| validation::simulate(&profile.without_cache(), &trace, seed))
+        .transpose()?;
     let sides = Sides {
         trace: &trace,
         real: [&a, &b],

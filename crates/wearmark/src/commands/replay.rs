@@ -6,7 +6,7 @@ use probe::replay::{Certificate, Mode, ReplayOptions, Replayed};
 use probe::target::TargetSpec;
 use report::format;
 use study::scenarios::read_profile;
-use study::stages::replay::first;
+use study::stages::replay::{first, mode};
 use study::validation::{self, Sides};
 use units::Rate;
 
@@ -26,6 +26,7 @@ pub fn run(arguments: &cli::Replay, context: &Context) -> anyhow::Result<Outcome
     let options = ReplayOptions {
         mode: match arguments.mode {
             cli::Mode::Timed => Mode::Timed,
+            cli::Mode::Dependent => Mode::Dependent,
             cli::Mode::Fast => Mode::AsFastAsPossible,
             cli::Mode::Closed => Mode::ClosedLoop { depth: arguments.depth },
         },
@@ -121,7 +122,8 @@ pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<
     let profile = read_profile(&arguments.profile)?;
     let mut runs = Vec::new();
     for _ in 0..2 {
-        let options = ReplayOptions::new(TargetSpec::new(&arguments.target));
+        let target = TargetSpec::new(&arguments.target);
+        let options = ReplayOptions { mode: mode(&trace), ..ReplayOptions::new(target) };
         let replayed = replay_once(&trace, &options, context)?;
         if context.view.cancelled() {
             return Ok(Outcome::Interrupted);
@@ -132,19 +134,20 @@ pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<
             certificate: replayed.certificate,
         });
     }
-    let simulated = sim::responses(profile.device(arguments.seed).as_mut(), &trace);
-    let bare = profile.without_cache();
+    let seed = arguments.seed;
+    let simulated = validation::simulate(&profile, &trace, seed)?;
     let without_cache = profile
         .write_cache
         .is_some()
-        .then(|| sim::responses(bare.device(arguments.seed).as_mut(), &trace));
+        .then(|| validation::simulate(&profile.without_cache(), &trace, seed))
+        .transpose()?;
     let sides = Sides {
         trace: &trace,
         real: [&runs[0], &runs[1]],
         simulated: &simulated,
         without_cache: without_cache.as_deref(),
     };
-    let found = validation::compare(&sides, arguments.seed);
+    let found = validation::compare(&sides, seed);
     if context.json {
         output::json(&found)?;
     } else {
