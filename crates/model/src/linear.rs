@@ -5,9 +5,10 @@
 //! SSDs with Micro Benchmarks and Real Access Traces" (2010), section 3.1. Added to it:
 //!
 //! - **distribution**: a request takes its line times a ratio drawn from a fitted quantile table
-//!   per (operation, pattern, size class, context). The context says what the device did just
-//!   before: nothing for a while (an idle device answers slower where power states or a hypervisor
-//!   are in the way), a flush, or something else.
+//!   per (operation, pattern, size class, context). The context says what came before: no request of
+//!   the same operation for a while (power states, a hypervisor, worker threads that went to sleep
+//!   and the time stamps of a file system all make the first one after a pause slower), a flush, or
+//!   anything else.
 //! - **parallelism**: `parallelism` servers hold requests for their whole time, and one shared
 //!   resource in front of them (bus, channels, a provider's rate limit) admits requests at the
 //!   ceiling of their line. The transfer is part of the line's time, so at depth 1 a request takes
@@ -84,7 +85,8 @@ impl Line {
 pub enum Context {
     /// Any state that no other table is for.
     Any,
-    /// Nothing for at least so many ns. Of several thresholds the longest that is reached counts.
+    /// No request of the same operation for at least so many ns. Of several thresholds the longest
+    /// that is reached counts, also after a flush.
     IdleFor(f64),
     /// The previous request was a flush.
     AfterFlush,
@@ -174,7 +176,8 @@ pub struct Linear {
     flush_cost: Flush,
     trim_ns: f64,
     capacity: Option<Bytes>,
-    last_completion: u64,
+    /// When the latest request of each operation completed: reads, writes, flushes.
+    last_completion: [u64; 3],
     last_was_flush: bool,
     counts: Counts,
 }
@@ -238,7 +241,7 @@ impl Linear {
             flush_cost: parameters.flush,
             trim_ns: parameters.trim_ns,
             capacity: parameters.capacity,
-            last_completion: 0,
+            last_completion: [0; 3],
             last_was_flush: false,
             counts: Counts::default(),
         }
@@ -250,7 +253,8 @@ impl Linear {
     fn transfer(&mut self, now: u64, request: &Request, kind: usize) -> u64 {
         let sequential = self.ends.is_sequential(kind, request);
         let pattern = usize::from(!sequential);
-        let context = self.residuals.context(now, self.last_completion, self.last_was_flush);
+        let idle = now.saturating_sub(self.last_completion[kind]);
+        let context = self.residuals.context(idle, self.last_was_flush);
         let bits = self.draw.bits();
         let ratio = self.residuals.ratio(kind, pattern, context, request.len, bits);
         let factor = ratio * self.mix.factor(kind);
@@ -265,6 +269,7 @@ impl Linear {
         let (slot, start) = self.slots.start(admitted);
         let completion = start + service;
         self.slots.occupy(slot, completion);
+        self.last_completion[kind] = self.last_completion[kind].max(completion);
         self.counts.requests += 1;
         self.counts.sequential += u64::from(sequential);
         self.counts.bytes[kind] += u64::from(request.len);
@@ -273,7 +278,8 @@ impl Linear {
     }
 
     fn flush(&mut self, now: u64) -> u64 {
-        let context = self.residuals.context(now, self.last_completion, self.last_was_flush);
+        let idle = now.saturating_sub(self.last_completion[FLUSH]);
+        let context = self.residuals.context(idle, self.last_was_flush);
         let bits = self.draw.bits();
         let dirty_bytes = self.flush.dirty_bytes.min(u64::from(u32::MAX)) as u32;
         let pattern = Pattern::Random as usize;
@@ -282,6 +288,7 @@ impl Linear {
         self.counts.flushes += 1;
         let (completion, joined) = self.flush.submit(now, &self.flush_cost, ratio);
         self.counts.joined_flushes += u64::from(joined);
+        self.last_completion[FLUSH] = self.last_completion[FLUSH].max(completion);
         completion
     }
 
@@ -303,7 +310,6 @@ impl Device for Linear {
             Op::Flush => self.flush(now.0),
             Op::Trim => self.trim(now.0),
         };
-        self.last_completion = self.last_completion.max(completion);
         self.last_was_flush = request.op == Op::Flush;
         Nanos(completion)
     }
@@ -376,6 +382,10 @@ struct Residuals {
 /// Size classes are powers of two from 512 B or less to 4 MiB or more.
 const CLASSES: usize = 14;
 
+/// A table of a special context is for sizes up to so many powers of two away: what a pause adds to
+/// 4 KiB says little about 1 MiB.
+const NEAR: usize = 2;
+
 /// The size class nearest to `size_bytes` on a logarithmic scale.
 #[inline]
 fn size_class(size_bytes: u32) -> usize {
@@ -415,8 +425,8 @@ impl Residuals {
         this
     }
 
-    /// The table for a request: its own context or else any, then the nearest size; an idle time
-    /// without a table of its own takes the next shorter one.
+    /// The table for a request: of its own context if there is one for about its size, else of the
+    /// next shorter idle time, else of any context, there the nearest size.
     fn find(
         &self,
         residuals: &[Residual],
@@ -433,11 +443,13 @@ impl Residuals {
                         && residual.pattern.is_none_or(|own| own == pattern)
                         && self.context_index(residual.context) == context
                 })
-                .min_by_key(|(_, residual)| match residual.size_bytes {
-                    Some(size) => size_class(size).abs_diff(class),
-                    None => CLASSES,
+                .map(|(index, residual)| match residual.size_bytes {
+                    Some(size) => (size_class(size).abs_diff(class), index),
+                    None => (NEAR, index),
                 })
-                .map(|(index, _)| index)
+                .filter(|(distance, _)| context == 0 || *distance <= NEAR)
+                .min()
+                .map(|(_, index)| index)
         };
         let shorter = if context == self.after_flush { 0 } else { context };
         nearest(context).or_else(|| (0..shorter).rev().find_map(nearest)).or_else(|| nearest(0))
@@ -455,15 +467,14 @@ impl Residuals {
     }
 
     #[inline]
-    fn context(&self, now: u64, last_completion: u64, last_was_flush: bool) -> usize {
+    fn context(&self, idle: u64, last_was_flush: bool) -> usize {
         if self.contexts == 1 {
             return 0;
         }
-        if last_was_flush && self.after_flush != 0 {
-            return self.after_flush;
+        match self.idle_ns.iter().take_while(|&&threshold| idle >= threshold).count() {
+            0 if last_was_flush => self.after_flush,
+            reached => reached,
         }
-        let idle = now.saturating_sub(last_completion);
-        self.idle_ns.iter().take_while(|&&threshold| idle >= threshold).count()
     }
 
     #[inline]

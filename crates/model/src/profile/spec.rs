@@ -184,7 +184,7 @@ pub struct ResidualSpec {
     /// `flush`: only right after a flush.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<After>,
-    /// Only after the device had nothing to do for so long, us.
+    /// Only after no request of the same operation for so long, us.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_us: Option<f64>,
     /// Samples behind it.

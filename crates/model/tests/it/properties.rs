@@ -233,7 +233,7 @@ fn contexts_choose_their_tables() {
         residual(Context::AfterFlush, None, 5.0),
     ];
     let mut device = Linear::new(&parameters, 1);
-    let mut now = 0;
+    let mut now = 1_000_000;
     let mut time = |gap: u64, op, len| {
         now += gap;
         let completion = device.submit(Nanos(now), &request(op, 0, len)).0;
@@ -241,14 +241,23 @@ fn contexts_choose_their_tables() {
         now = completion;
         time
     };
+    assert_eq!(time(0, Op::Write, 4096), 40_000, "the first of all comes after a long pause");
     assert_eq!(time(0, Op::Write, 4096), 10_000);
     assert_eq!(time(0, Op::Write, 11_000), 10_000, "nearer to 4 KiB than to 64 KiB");
     assert_eq!(time(0, Op::Write, 1 << 20), 20_000, "beyond the largest size");
-    assert_eq!(time(5_000, Op::Write, 65_536), 30_000, "idle beats size");
-    assert_eq!(time(80_000, Op::Write, 4096), 40_000);
+    assert_eq!(time(5_000, Op::Write, 4096), 30_000, "after a pause");
+    assert_eq!(time(5_000, Op::Write, 65_536), 20_000, "a pause measured at 4 KiB says nothing");
+    assert_eq!(
+        time(80_000, Op::Write, 65_536),
+        40_000,
+        "one measured at no size in particular does"
+    );
     assert_eq!(time(0, Op::Flush, 0), 0);
     assert_eq!(time(0, Op::Write, 4096), 50_000, "after a flush");
     assert_eq!(time(6_000, Op::Read, 4096), 10_000, "reads have no table");
+    assert_eq!(time(0, Op::Write, 4096), 30_000, "only writes count for the pause of a write");
+    assert_eq!(time(0, Op::Flush, 0), 0);
+    assert_eq!(time(6_000, Op::Write, 4096), 30_000, "a pause beats a flush");
 }
 
 #[test]
