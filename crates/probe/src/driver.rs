@@ -30,6 +30,11 @@ use crate::io::{self, Completion, Device, Engine, Submission, Wait};
 /// next due time instead of spinning: at real-time priority the spinning itself may keep the kernel
 /// thread from running that would complete them (ext4 writes did not complete for milliseconds).
 const STARVED_AFTER_NS: u64 = 300_000;
+/// Requests per system call at most. Longer rows are held back by the kernel's plug and reach the
+/// device in bursts, between which it runs dry: at depth 32 on a virtio disk, rows of 3 gave 1.04
+/// times fio's rate of random reads at 0.63 times its CPU, rows of any length 0.77 times (medians of
+/// alternating runs on an idle machine).
+const SENT_AT_ONCE: usize = 3;
 /// So often the loop looks whether it should stop.
 const LONGEST_SLEEP_NS: u64 = 50_000_000;
 /// Sleeping is not worth it for less.
@@ -209,6 +214,9 @@ impl Loop {
                 None => return Next::Nothing,
                 Some(due) if due > now => return Next::Due(due),
                 Some(_) => {}
+            }
+            if self.queued.len() >= SENT_AT_ONCE {
+                return Next::Due(now);
             }
             let Some(slot) = self.free.pop() else {
                 self.driven.slots_exhausted += 1;

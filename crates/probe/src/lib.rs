@@ -10,6 +10,7 @@
 pub mod buffer;
 pub mod cell;
 pub mod clock;
+pub mod commit_load;
 mod disturbance;
 mod driver;
 mod error;

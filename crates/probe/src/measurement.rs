@@ -17,6 +17,9 @@ pub struct Measurements {
     /// One entry per cell of the plan, in the order measured. A cell may appear more than once:
     /// repeats show the noise floor.
     pub cells: Vec<CellResult>,
+    /// The load that commits; absent where the target must not be written or the run was cut short.
+    #[serde(default)]
+    pub commit_load: Option<CommitLoad>,
     /// What makes the run as a whole suspect.
     pub warnings: Vec<Warning>,
 }
@@ -140,6 +143,32 @@ pub struct Distribution {
     pub max_ns: u64,
     /// (value, count) of every non-empty histogram bucket, ascending; relative error 2^-8 or less.
     pub buckets: Vec<(u64, u64)>,
+}
+
+/// What the commit load measured; see `probe::commit_load`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommitLoad {
+    /// Seed of the load.
+    pub seed: u64,
+    /// Bytes that it addresses.
+    pub range_bytes: u64,
+    /// Requests measured.
+    pub requests: u64,
+    /// Response times by class.
+    pub classes: Vec<CommitClass>,
+}
+
+/// Times of one class of requests within the commit load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommitClass {
+    /// The operation.
+    pub op: Op,
+    /// Whether it starts where the previous request of its operation and stream ended.
+    pub order: Order,
+    /// Bytes; of a flush, what was written since the one before.
+    pub size_bytes: u32,
+    /// Completion - the moment at which the load would have asked.
+    pub response: Distribution,
 }
 
 /// One interval of a cell.

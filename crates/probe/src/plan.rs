@@ -52,6 +52,8 @@ pub struct Plan {
     pub fill_passes: u32,
     /// Whether as many bytes again are written at random after that.
     pub fill_random: bool,
+    /// Seconds of the load that commits, after the last round; see [`crate::commit_load`].
+    pub commit_load_s: f64,
 }
 
 /// What a plan would do; the dry run.
@@ -116,6 +118,9 @@ pub fn same(a: &Cell, b: &Cell) -> bool {
     open(a) == open(b) && rateless(a) == rateless(b)
 }
 
+/// Share of the quick plan's time for the load that commits.
+const COMMIT_LOAD_SHARE: f64 = 0.15;
+
 /// What `fit` needs of every device.
 fn fit_cells(sizes_kib: &[u32]) -> Vec<(Cell, Option<f64>)> {
     use Order::{Random, Sequential};
@@ -133,6 +138,12 @@ fn fit_cells(sizes_kib: &[u32]) -> Vec<(Cell, Option<f64>)> {
     }
     for depth in [1, 30] {
         cells.push((closed(Random, 0.5, kib(4), depth), None));
+    }
+    // The larger sizes of the papers' figures with 30 outstanding requests.
+    for size in [16, 64] {
+        for share in [1.0, 0.5, 0.0] {
+            cells.push((closed(Random, share, kib(size), 30), None));
+        }
     }
     let durable =
         |order, size, durability| (Cell { durability, ..closed(order, 0.0, kib(size), 1) }, None);
@@ -155,9 +166,11 @@ impl Plan {
         let fill_s =
             if info.writable { info.target.range_bytes as f64 / EXPECTED_FILL_PER_S } else { 0.0 };
         let rounds = 2;
-        let each = (budget_s - fill_s) / f64::from(rounds) / cells.len().max(1) as f64;
+        let commit_load_s = (COMMIT_LOAD_SHARE * budget_s).min(8.0);
+        let each =
+            (budget_s - fill_s - commit_load_s) / f64::from(rounds) / cells.len().max(1) as f64;
         let seconds = ((each - OVERHEAD_S) / (1.0 + WARM_UP_SHARE)).clamp(0.2, 1.0);
-        Self { most_rounds: rounds, ..Self::of(cells, seconds, rounds, 1) }.for_target(info)
+        Self { commit_load_s, ..Self::of(cells, seconds, rounds, 1) }.for_target(info)
     }
 
     /// The SNIA PTS matrix and what `fit` needs, in rounds until steady.
@@ -179,7 +192,8 @@ impl Plan {
         let tracked = closed(Order::Random, tracked_share, 4096, 32);
         let steady_on = cells.iter().position(|(cell, _)| same(cell, &tracked));
         let plan = Self::of(cells, cell_seconds, stats::steady::WINDOW as u32, 2);
-        Self { most_rounds: MOST_ROUNDS, steady_on, fill_random: true, ..plan }.for_target(info)
+        let plan = Self { most_rounds: MOST_ROUNDS, steady_on, fill_random: true, ..plan };
+        Self { commit_load_s: 60.0, ..plan }.for_target(info)
     }
 
     /// These cells once, in this order.
@@ -198,6 +212,7 @@ impl Plan {
             steady_on: None,
             fill_passes,
             fill_random: false,
+            commit_load_s: 0.0,
         }
     }
 
@@ -208,6 +223,9 @@ impl Plan {
         if !info.writable || !(info.fresh || writes) {
             self.fill_passes = 0;
             self.fill_random = false;
+        }
+        if !info.writable {
+            self.commit_load_s = 0.0;
         }
         self
     }
@@ -246,6 +264,12 @@ impl Plan {
             expected_s: planned.expected_s(),
             writes_bytes: planned.expected_writes_bytes(),
         }));
+        if self.commit_load_s > 0.0 {
+            // About a third of its time goes into writes, at the speed expected of random ones.
+            let writes_bytes = (self.commit_load_s * 0.3 * EXPECTED_FILL_PER_S) as u64;
+            let (name, expected_s) = ("commit load".to_owned(), self.commit_load_s);
+            steps.push(Step { name, expected_s, writes_bytes });
+        }
         PlanSummary {
             target: info.target.clone(),
             cells: self.cells.clone(),
@@ -315,7 +339,7 @@ mod tests {
             assert_eq!(names.len(), plan.cells.len());
             let steps: HashSet<String> =
                 plan.summary(&info(true, 512), 0).steps.into_iter().map(|step| step.name).collect();
-            assert_eq!(steps.len(), plan.cells.len() * plan.rounds as usize + 1);
+            assert_eq!(steps.len(), plan.cells.len() * plan.rounds as usize + 2);
         }
     }
 

@@ -6,10 +6,11 @@ use events::{Ending, Event, Sink, Warning};
 
 use crate::cell::{self, CellOptions};
 use crate::clock;
+use crate::commit_load;
 use crate::disturbance::Watch;
 use crate::error::Error;
 use crate::io::Device;
-use crate::measurement::{Arrival, Cell, CellResult, Durability, Measurements};
+use crate::measurement::{Arrival, Cell, CellResult, CommitLoad, Durability, Measurements};
 use crate::plan::{self, Plan, PlanSummary, PlannedCell, WARM_UP_SHARE};
 use crate::precondition::{self, Fill};
 use crate::target::{self, Need, TargetInfo, TargetSpec};
@@ -153,6 +154,7 @@ pub fn run_on<D: Device>(
         sink,
         on_cell,
         cells: options.done.clone(),
+        commit_load: None,
         started_ns: clock::now_ns(),
         spent_before_s: options.done.last().map_or(0.0, |cell| cell.started_s + cell.elapsed_s),
         planned_s: summary.expected_s,
@@ -171,7 +173,8 @@ pub fn run_on<D: Device>(
     sink.emit(Event::Done { stage: STAGE.to_owned(), elapsed_s, ending });
     outcome?;
     let (cells, warnings) = (session.cells, session.warnings);
-    Ok(Measurements { schema: SCHEMA, target: info.target.clone(), cells, warnings })
+    let commit_load = session.commit_load;
+    Ok(Measurements { schema: SCHEMA, target: info.target.clone(), cells, commit_load, warnings })
 }
 
 /// A run under way.
@@ -183,6 +186,7 @@ struct Session<'a, D> {
     sink: &'a dyn Sink,
     on_cell: &'a mut dyn FnMut(&CellResult),
     cells: Vec<CellResult>,
+    commit_load: Option<CommitLoad>,
     started_ns: u64,
     /// Seconds of the runs before that this one resumes.
     spent_before_s: f64,
@@ -237,6 +241,30 @@ impl<D: Device> Session<'_, D> {
             round += 1;
         }
         self.judge();
+        self.commit()
+    }
+
+    /// The load that commits, last: nearest to whatever the profile is compared with.
+    fn commit(&mut self) -> Result<(), Error> {
+        let seconds = self.plan.commit_load_s;
+        if seconds < commit_load::SHORTEST_S || !self.info.writable || self.interrupted {
+            return Ok(());
+        }
+        let (sink, done, planned_s) = (self.sink, self.shown, self.planned_s);
+        let from_ns = clock::now_ns();
+        let show = || {
+            let passed_s = (clock::now_ns() - from_ns) as f64 / 1e9;
+            sink.emit(Event::Progress {
+                stage: STAGE.to_owned(),
+                done: (done + passed_s / planned_s).clamp(done, 1.0),
+                doing: "a load that commits".to_owned(),
+                eta_s: Some((seconds - passed_s).max(0.0)),
+            });
+        };
+        let what = (self.options.seed, seconds);
+        let measured = commit_load::measure(self.device, self.info, what, self.sink, &show)?;
+        self.interrupted = self.sink.cancelled();
+        self.commit_load = Some(measured).filter(|_| !self.interrupted);
         Ok(())
     }
 

@@ -16,14 +16,12 @@
 
 #![forbid(unsafe_code)]
 
-mod chain;
 mod closed_loop;
 mod error;
 mod outcome;
 mod replay;
 mod synthetic;
 
-pub use chain::closed_loop_responses;
 pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};

@@ -81,7 +81,7 @@ pub struct Sides<'a> {
 pub fn simulate(profile: &Profile, trace: &Trace, seed: u64) -> Result<Vec<u64>, sim::Error> {
     let mut device = profile.device(seed);
     if trace.observed.is_some() {
-        return sim::closed_loop_responses(device.as_mut(), trace);
+        return sim::closed_loop_times(device.as_mut(), trace);
     }
     Ok(sim::responses(device.as_mut(), trace))
 }

@@ -12,6 +12,9 @@
 //! 5. **Write cache** (`cache`): only where the rate over time shows a burst and then a stall.
 //! 6. **Check** (`check`): every closed cell is run again in virtual time on the fitted profile, and
 //!    the difference is reported per cell.
+//! 7. **Commit load** (`context`): where it was measured, its distributions take the place of those
+//!    of the cells for the requests that it has, scaled so that the load simulated on the profile
+//!    has its measured means.
 //!
 //! What the measurements do not cover is filled from what they do, marked `assumed` in the profile
 //! and named in the notes. Pure: no I/O, no clock. Tested by fitting measurements that a known model
@@ -19,6 +22,7 @@
 
 mod cache;
 mod check;
+mod context;
 mod distribution;
 mod durability;
 mod error;
@@ -151,6 +155,10 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
     profile.check().map_err(|source| FitError::Impossible { source })?;
     let checks = check::run(&profile, measurements, options.seed);
     check::warn(&checks, &mut notes);
+    if let Some(load) = &measurements.commit_load {
+        context::apply(&mut profile, load, options.seed);
+        profile.check().map_err(|source| FitError::Impossible { source })?;
+    }
     let lines = lines::for_figure(&classes, &found);
     Ok(Fit { profile, lines, checks, warnings: notes.warnings })
 }

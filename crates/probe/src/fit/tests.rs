@@ -11,8 +11,10 @@ use trace::Request;
 use units::Nanos;
 
 use super::*;
+use crate::commit_load;
 use crate::measurement::{
-    Arrival, Cell, CellResult, ClassResult, Distribution, Durability, Order, Window,
+    Arrival, Cell, CellResult, ClassResult, CommitClass, CommitLoad, Distribution, Durability,
+    Order, Window,
 };
 
 const RANGE_BYTES: u64 = 1 << 30;
@@ -157,7 +159,7 @@ fn measurements(cells: Vec<CellResult>) -> Measurements {
         logical_block_bytes: 512,
         facts: BTreeMap::from([("model".to_owned(), "Test 1000".to_owned())]),
     };
-    Measurements { schema: 1, target, cells, warnings: Vec::new() }
+    Measurements { schema: 1, target, cells, commit_load: None, warnings: Vec::new() }
 }
 
 fn measured() -> Measurements {
@@ -391,4 +393,44 @@ fn what_cannot_be_fitted_is_refused() {
 fn the_same_measurements_give_the_same_fit() {
     let measured = measured();
     assert_eq!(fit(&measured, &options()), fit(&measured, &options()));
+}
+
+/// A device whose requests take three times as long in a load that commits as in the cells: the
+/// profile must say what the load says, whatever penalties the model adds by itself.
+#[test]
+fn a_load_that_commits_takes_the_place_of_the_cells() {
+    let mut slow = known();
+    for line in slow.read.iter_mut().chain(&mut slow.write) {
+        line.base_ns *= 3.0;
+    }
+    slow.flush.base_ns *= 0.5;
+    let trace = commit_load::trace(RANGE_BYTES, 3000, 5);
+    let times = sim::closed_loop_times(&mut Linear::new(&slow, 9), &trace).unwrap();
+    let mut by_class: BTreeMap<(u8, Order, u32), Vec<u64>> = BTreeMap::new();
+    for ((op, order, size), time) in commit_load::classes(&trace).into_iter().zip(&times) {
+        by_class.entry((op as u8, order, size)).or_default().push(*time);
+    }
+    let class = |(&(op, order, size_bytes), times): (&(u8, Order, u32), &Vec<u64>)| CommitClass {
+        op: Op::ALL[usize::from(op)],
+        order,
+        size_bytes,
+        response: distribution(times),
+    };
+    let load = CommitLoad {
+        seed: 5,
+        range_bytes: RANGE_BYTES,
+        requests: times.len() as u64,
+        classes: by_class.iter().map(class).collect(),
+    };
+    let options = FitOptions { seed: 1, name: "test".to_owned() };
+    let error_of = |commit_load| {
+        let fitted = fit(&Measurements { commit_load, ..measured() }, &options).unwrap();
+        // Another part of the load than the one measured.
+        let unseen = commit_load::trace(RANGE_BYTES, 2000, 77);
+        let real = sim::closed_loop_times(&mut Linear::new(&slow, 3), &unseen).unwrap();
+        let simulated = sim::closed_loop_times(fitted.profile.device(4).as_mut(), &unseen).unwrap();
+        stats::error_ratio::compare(&simulated, &real).error_ratio
+    };
+    let (without, with) = (error_of(None), error_of(Some(load)));
+    assert!(with < 0.06 && without > 0.25, "E {with} with the load, {without} without");
 }

@@ -32,7 +32,8 @@ impl Chains {
     /// Links the requests that are issued; skipped ones add their gaps to the request before them.
     pub(super) fn of(requests: &Requests, due_ns: &[u64], observed: &Observed) -> Self {
         let count = requests.list.len();
-        let mut chains = Self { next: vec![LAST; count], gap_ns: vec![0; count], heads: Vec::new() };
+        let mut chains =
+            Self { next: vec![LAST; count], gap_ns: vec![0; count], heads: Vec::new() };
         let actors = observed.actor.iter().max().map_or(0, |most| usize::from(*most) + 1);
         let mut last: Vec<Option<usize>> = vec![None; actors];
         let issued = (0..count).filter(|index| requests.list[*index].is_some());
@@ -148,6 +149,9 @@ mod tests {
         assert_eq!((work.take(450).tag, work.next_due(450)), (3, None));
         assert!(!work.completed(&Flight { order: second, issued_ns: 60 }, 500));
         assert_eq!(work.next_due(500), None);
-        assert_eq!((state.response_ns[0], state.service_ns[0], state.lateness_ns[1]), (400, 399, 10));
+        assert_eq!(
+            (state.response_ns[0], state.service_ns[0], state.lateness_ns[1]),
+            (400, 399, 10)
+        );
     }
 }
