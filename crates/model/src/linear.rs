@@ -203,13 +203,13 @@ impl Costs {
     }
 }
 
-/// Rounds a time to whole ns; negative ones and NaN become zero, and none exceeds 52 days.
+/// Rounds a finite time to whole ns; negative ones become zero, and none exceeds 52 days.
 ///
 /// Adding 2^52 leaves the whole number in the low bits: a third of the instructions of `as u64`.
 #[inline]
 pub(crate) fn whole_ns(ns: f64) -> u64 {
     const TWO_52: f64 = 4_503_599_627_370_496.0;
-    (ns.max(0.0).min(TWO_52 - 1.0) + TWO_52).to_bits() & ((1 << 52) - 1)
+    (ns.clamp(0.0, TWO_52 - 1.0) + TWO_52).to_bits() & ((1 << 52) - 1)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -251,6 +251,8 @@ impl Linear {
     /// be predicted.
     #[inline]
     fn transfer(&mut self, now: u64, request: &Request, kind: usize) -> u64 {
+        // Tells the compiler that there are two.
+        let kind = kind & 1;
         let sequential = self.ends.is_sequential(kind, request);
         let pattern = usize::from(!sequential);
         let idle = now.saturating_sub(self.last_completion[kind]);
@@ -359,7 +361,8 @@ impl Ends {
 
     #[inline]
     fn is_sequential(&mut self, kind: usize, request: &Request) -> bool {
-        let end = &mut self.ends[kind][usize::from(request.stream) & self.mask];
+        let stream = usize::from(request.stream) & self.mask & (STREAMS - 1);
+        let end = &mut self.ends[kind][stream];
         let sequential = *end == request.offset.0;
         *end = request.offset.0.saturating_add(u64::from(request.len));
         sequential

@@ -94,7 +94,7 @@ pub struct WriteCache<D> {
     high_lines: usize,
     low_lines: usize,
     coalesce_lines: u64,
-    idle_after_ns: Option<u64>,
+    idle_after_ns: u64,
     protected: bool,
     /// Whether the background works its way down to the low watermark.
     draining: bool,
@@ -102,7 +102,10 @@ pub struct WriteCache<D> {
     destage_until: u64,
     /// Until then every clean line is one that a stall handed out before its destage completed.
     clean_from: u64,
-    last_arrival: u64,
+    /// When the pause that destages everything is reached unless a request comes.
+    idle_from: u64,
+    /// When the background starts its next destage unless a request comes.
+    background_at: u64,
     counts: Counts,
 }
 
@@ -139,12 +142,13 @@ impl<D: Device> WriteCache<D> {
             high_lines: share(parameters.high_watermark),
             low_lines: share(parameters.low_watermark.min(parameters.high_watermark)),
             coalesce_lines: u64::from((parameters.coalesce_bytes / parameters.line_bytes).max(1)),
-            idle_after_ns: parameters.idle_destage_after_ns.map(|ns| ns as u64),
+            idle_after_ns: parameters.idle_destage_after_ns.map_or(NEVER, |ns| ns as u64),
             protected: parameters.power_loss_protected,
             draining: false,
             destage_until: 0,
             clean_from: 0,
-            last_arrival: 0,
+            idle_from: NEVER,
+            background_at: NEVER,
             counts: Counts::default(),
         }
     }
@@ -327,48 +331,46 @@ impl<D: Device> WriteCache<D> {
         completion
     }
 
-    /// Does what the background did until `now`.
+    /// From when on the background has something to do, seen from a request at `now`: at once and
+    /// one destage at a time while it drains, after a pause while anything is dirty, else never.
     #[inline]
-    fn catch_up(&mut self, now: u64) {
-        if self.lines.has_in_flight() && self.destage_until <= now {
-            self.lines.land();
+    fn next_background(&self, now: u64) -> u64 {
+        let dirty = self.lines.dirty();
+        if self.draining || dirty > self.high_lines {
+            return now.max(self.destage_until);
         }
-        let idle_from = self.idle_after_ns.map(|after| self.last_arrival + after);
-        let is_idle = idle_from.is_some_and(|from| from < now) && self.lines.dirty() > 0;
-        if self.draining || is_idle || self.lines.dirty() > self.high_lines {
-            self.run_background(now, idle_from);
+        if dirty > 0 {
+            now.saturating_add(self.idle_after_ns).max(self.destage_until)
+        } else {
+            NEVER
         }
-        self.last_arrival = now;
     }
 
+    /// Does what the background did until `now`. What starts at `now` or later cannot be told from
+    /// what the request at `now` causes, and is left to the next call.
     #[cold]
-    fn run_background(&mut self, now: u64, idle_from: Option<u64>) {
-        loop {
+    #[inline(never)]
+    fn run_background(&mut self, now: u64) {
+        while self.background_at < now {
             let dirty = self.lines.dirty();
-            if dirty == 0 {
-                self.draining = false;
-                return;
+            self.draining = dirty > if self.draining { self.low_lines } else { self.high_lines };
+            let is_idle = self.background_at >= self.idle_from;
+            if dirty == 0 || !(self.draining || is_idle) {
+                // The low watermark is reached; what is left waits for a pause.
+                self.background_at =
+                    if dirty > 0 { self.idle_from.max(self.destage_until) } else { NEVER };
+                continue;
             }
-            self.draining =
-                if self.draining { dirty > self.low_lines } else { dirty > self.high_lines };
-            let wanted_from = match idle_from {
-                _ if self.draining => self.last_arrival,
-                Some(from) => from,
-                None => return,
-            };
-            let start = wanted_from.max(self.destage_until);
-            // What starts at `now` or later cannot be told from what the request at `now` causes.
-            if start >= now {
-                return;
-            }
+            // Whatever is on its way has arrived by then.
             self.lines.land();
-            self.destage(start);
-            if self.destage_until <= now {
-                self.lines.land();
-            }
+            self.destage(self.background_at);
+            self.background_at = self.destage_until;
         }
     }
 }
+
+/// A time that does not come.
+const NEVER: u64 = u64::MAX;
 
 /// The stream of destages: they are one flow of writes, whatever streams the data came from.
 const DESTAGE_STREAM: u16 = 0;
@@ -376,13 +378,26 @@ const DESTAGE_STREAM: u16 = 0;
 impl<D: Device> Device for WriteCache<D> {
     #[inline]
     fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        self.catch_up(now.0);
-        Nanos(match request.op {
-            Op::Write => self.write(now.0, request),
-            Op::Read => self.read(now.0, request),
-            Op::Flush => self.flush(now.0, request),
-            Op::Trim => self.trim(now.0, request),
-        })
+        let now = now.0;
+        if self.background_at < now {
+            self.run_background(now);
+        }
+        if self.destage_until <= now {
+            self.lines.land();
+        }
+        // Comparisons, the frequent ones first, are predicted better than a jump table.
+        let completion = if request.op == Op::Read {
+            self.read(now, request)
+        } else if request.op == Op::Write {
+            self.write(now, request)
+        } else if request.op == Op::Flush {
+            self.flush(now, request)
+        } else {
+            self.trim(now, request)
+        };
+        self.idle_from = now.saturating_add(self.idle_after_ns);
+        self.background_at = self.next_background(now);
+        Nanos(completion)
     }
 
     fn capacity(&self) -> Option<Bytes> {
