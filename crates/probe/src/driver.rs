@@ -30,10 +30,10 @@ use crate::io::{self, Completion, Device, Engine, Submission, Wait};
 /// next due time instead of spinning: at real-time priority the spinning itself may keep the kernel
 /// thread from running that would complete them (ext4 writes did not complete for milliseconds).
 const STARVED_AFTER_NS: u64 = 300_000;
-/// Requests per system call at most. Longer rows are held back by the kernel's plug and reach the
-/// device in bursts, between which it runs dry: at depth 32 on a virtio disk, rows of 3 gave 1.04
-/// times fio's rate of random reads at 0.63 times its CPU, rows of any length 0.77 times (medians of
-/// alternating runs on an idle machine).
+/// Requests per system call at most. At depth 32 on a virtio disk, rows of any length gave 0.74 to
+/// 0.84 times fio's rate of random reads in four rounds of alternating runs, rows of 3 gave 1.02 to
+/// 1.04 times at 0.61 to 0.63 times its CPU. Probably longer rows reach the device in bursts,
+/// between which it runs dry; 3 rather than 2 is not well supported.
 const SENT_AT_ONCE: usize = 3;
 /// So often the loop looks whether it should stop.
 const LONGEST_SLEEP_NS: u64 = 50_000_000;

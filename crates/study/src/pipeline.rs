@@ -188,7 +188,7 @@ fn collapse(warnings: Vec<Warning>) -> Vec<Warning> {
     }
     let counted = kept.into_iter().map(|(mut warning, more)| {
         if more > 0 {
-            warning.message.push_str(&format!(" (and {more} more like it)"));
+            warning.message = format!("{} (and {more} more like it)", warning.message);
         }
         warning
     });

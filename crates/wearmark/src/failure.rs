@@ -65,16 +65,26 @@ pub fn render(error: &anyhow::Error) -> String {
         }
     }
     let line = causes.join(": ").replace('\n', " ");
-    match hint(error) {
-        Some(hint) => format!("error: {line}\nhint: {hint}"),
-        None => format!("error: {line}"),
+    let hint = hint(error).unwrap_or_else(|| general_hint(error));
+    format!("error: {line}\nhint: {hint}")
+}
+
+/// What to do about an error whose crate has nothing better to say.
+fn general_hint(error: &anyhow::Error) -> String {
+    use std::io::ErrorKind;
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    match io.map(std::io::Error::kind) {
+        Some(ErrorKind::IsADirectory) => "name a file, not a directory",
+        Some(ErrorKind::NotFound) => "check the path",
+        Some(ErrorKind::PermissionDenied) => "check the permissions of the path",
+        Some(ErrorKind::StorageFull) => "free some space, or choose another place",
+        _ => "'wearmark help' and a command's name explain what it takes",
     }
+    .to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use anyhow::Context;
-
     use super::*;
 
     #[test]
@@ -90,6 +100,6 @@ mod tests {
     fn a_cause_already_quoted_is_not_repeated() {
         let source = std::io::Error::other("disk on fire");
         let error = anyhow::Error::new(source).context("a: cannot read: disk on fire");
-        assert_eq!(render(&error), "error: a: cannot read: disk on fire");
+        assert_eq!(render(&error).lines().next(), Some("error: a: cannot read: disk on fire"));
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Requests that are not aligned to the logical block are widened to it. Trims are skipped and
 //! counted unless [`ReplayOptions::punch_holes`] is set. Every run carries a [`Certificate`]; one
-//! whose 99th percentile of lateness exceeds a tenth of the median service time is invalid.
+//! whose 99th percentile of lateness exceeds 10 us and a tenth of the median service time is invalid.
 
 mod certificate;
 mod dependent;

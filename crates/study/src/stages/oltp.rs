@@ -76,10 +76,10 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let sqlite = settings(study, &directory);
     let scale = Scale::new(study.oltp.warehouses);
     let seed = study.study.seed;
-    oltp::load(&LoadOptions { sqlite: sqlite.clone(), scale, seed }, context.log)?;
-    if context.cancelled() {
-        return context.run.remove(DATABASE);
-    }
+    match oltp::load(&LoadOptions { sqlite: sqlite.clone(), scale, seed }, context.log) {
+        Err(_) if context.cancelled() => return context.run.remove(DATABASE),
+        loaded => loaded?,
+    };
     let options = Options {
         sqlite,
         scale: Some(scale),

@@ -37,6 +37,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     };
     let mut partial = OpenOptions::new()
         .create(true)
+        .truncate(false)
         .write(true)
         .open(&path)
         .map_err(Error::io(&path, "open"))?;

@@ -51,10 +51,11 @@ fn load_and_run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcom
     };
     options.validate()?;
     if !sqlite.database().exists() {
-        ::oltp::load(&LoadOptions { sqlite, scale, seed: arguments.seed }, &context.view)?;
-        if context.view.cancelled() {
-            return Ok(Outcome::Interrupted);
-        }
+        let load = LoadOptions { sqlite, scale, seed: arguments.seed };
+        match ::oltp::load(&load, &context.view) {
+            Err(_) if context.view.cancelled() => return Ok(Outcome::Interrupted),
+            loaded => loaded?,
+        };
     }
     let observed = observe(options, io, !arguments.no_capture, &context.view)?;
     if let (Some(prefix), Some(captured)) = (&arguments.trace, &observed.captured) {

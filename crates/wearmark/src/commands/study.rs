@@ -22,13 +22,13 @@ pub fn run(command: Study, context: &Context) -> anyhow::Result<Outcome> {
             Ok(Outcome::Fine)
         }
         Study::Run { file, runs, dry_run: false } => {
-            start(&StudyFile::read(&file)?, Options { runs }, context)
+            start(&StudyFile::read(&file)?, &Options { runs }, context)
         }
     }
 }
 
-fn start(study: &StudyFile, options: Options, context: &Context) -> anyhow::Result<Outcome> {
-    let ended = pipeline::run(study, &options, &context.view)?;
+fn start(study: &StudyFile, options: &Options, context: &Context) -> anyhow::Result<Outcome> {
+    let ended = pipeline::run(study, options, &context.view)?;
     let place = ended.path.display();
     if ended.interrupted {
         eprintln!(

@@ -73,7 +73,8 @@ fn a_trace_is_described_and_survives_conversion() {
 #[test]
 fn a_small_trace_is_replayed_and_its_target_is_removed() {
     let dir = place();
-    let lines = |i: u64| format!("0,{},4096,{},{:.6}\n", i * 8, ["W", "R"][i as usize % 2], i as f64 / 1e3);
+    let lines =
+        |i: u64| format!("0,{},4096,{},{:.6}\n", i * 8, ["W", "R"][i as usize % 2], i as f64 / 1e3);
     let spc: String = (0..200).map(lines).collect();
     fs::write(dir.path().join("t.spc"), spc).unwrap();
     let ran = run(dir.path(), &["replay", "t.spc", "--target", "."]);

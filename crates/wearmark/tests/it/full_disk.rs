@@ -13,8 +13,8 @@ impl<'a> Small<'a> {
     /// Mounts it; `None` with a printed reason where that is not allowed.
     fn mount(at: &'a Path, size: &str) -> Option<Self> {
         let options = format!("size={size}");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at);
-        let done = { mount }.output();
+        let mut mount = Command::new("mount");
+        let done = mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output();
         if done.as_ref().is_ok_and(|output| output.status.success()) {
             return Some(Self(at));
         }
@@ -52,10 +52,12 @@ fn a_trace_that_does_not_fit_is_absent_not_torn() {
     let dir = place();
     let Some(small) = Small::mount(dir.path(), "1m") else { return };
     let lines = |count: u64| -> String {
-        (0..count).map(|i| format!("0,{},4096,W,{}.5\n", i * 7919 % 100_003, i)).collect()
+        let line = |i| format!("0,{},4096,W,{i}.5", i * 7919 % 100_003);
+        (0..count).map(line).collect::<Vec<_>>().join("\n")
     };
     fs::write(dir.path().join("t.spc"), lines(20_000)).unwrap();
-    fs::write(dir.path().join("filler"), vec![1u8; 440 << 10]).unwrap();
+    // Writes until nothing more fits; that this ends in an error is the point.
+    assert!(fs::write(dir.path().join("filler"), vec![1u8; 1 << 20]).is_err());
     refused(small.0, &["trace", "convert", "t.spc", "t.parquet"], "t.parquet");
     assert_eq!(listing(small.0), ["filler", "t.spc"]);
     fs::remove_file(dir.path().join("filler")).unwrap();

@@ -29,7 +29,7 @@ profile = 'intel-x25-e'
 fn wait_for(path: &Path) {
     let start = Instant::now();
     while !path.exists() {
-        assert!(start.elapsed() < Duration::from_secs(120), "{} never came", path.display());
+        assert!(start.elapsed() < Duration::from_mins(2), "{} never came", path.display());
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -90,7 +90,8 @@ fn interrupted_killed_and_resumed_it_ends_with_a_report() {
 
 /// The artifacts of a complete run agree with each other and with the published schema.
 fn check_run(run_dir: &Path) {
-    let result: Value = serde_json::from_slice(&fs::read(run_dir.join("result.json")).unwrap()).unwrap();
+    let result: Value =
+        serde_json::from_slice(&fs::read(run_dir.join("result.json")).unwrap()).unwrap();
     let published = include_str!("../../../../docs/reference/result.schema.json");
     let faults = schema::faults(&serde_json::from_str(published).unwrap(), &result);
     assert!(faults.is_empty(), "result.json against its schema: {faults:#?}");
@@ -100,7 +101,8 @@ fn check_run(run_dir: &Path) {
     let by_operation = result["validation"]["operations"].as_array().unwrap().iter();
     let sum: u64 = by_operation.map(|operation| operation["requests"].as_u64().unwrap()).sum();
     assert_eq!(requests, sum, "requests in = requests out, by operation");
-    let replay: Value = serde_json::from_slice(&fs::read(run_dir.join("replay-a.json")).unwrap()).unwrap();
+    let replay: Value =
+        serde_json::from_slice(&fs::read(run_dir.join("replay-a.json")).unwrap()).unwrap();
     assert_eq!(replay["response_ns"].as_array().unwrap().len() as u64, requests);
 
     let report = fs::metadata(run_dir.join("report.html")).unwrap().len();
@@ -110,5 +112,5 @@ fn check_run(run_dir: &Path) {
     let torn = events.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).count();
     assert!(torn <= 1, "{torn} torn lines");
     let left: Vec<String> = crate::program::listing(run_dir);
-    assert!(!left.iter().any(|name| name.ends_with(".tmp") || name.contains("partial")), "{left:?}");
+    assert!(!left.iter().any(|name| name.contains(".tmp") || name.contains("partial")), "{left:?}");
 }

@@ -35,8 +35,9 @@ fn an_impossible_profile_says_which_field_and_line() {
     let broken = format!("{front}parallelism = {{ value = 0, source = \"test\" }}{}", &back[end..]);
     fs::write(dir.path().join("p.toml"), broken).unwrap();
     refused(dir.path(), &["profile", "check", "p.toml"], &format!("p.toml:{line}"));
-    fs::write(dir.path().join("p.toml"), "[profile]\nname = 3\n").unwrap();
-    refused(dir.path(), &["profile", "check", "p.toml"], "p.toml:2");
+    fs::write(dir.path().join("p.toml"), shown.replace("[device]", "[device")).unwrap();
+    let line = shown[..shown.find("[device]").unwrap()].matches('\n').count() + 1;
+    refused(dir.path(), &["profile", "check", "p.toml"], &format!("p.toml:{line}"));
 }
 
 #[test]
@@ -72,6 +73,7 @@ fn a_malformed_trace_is_named_with_its_line() {
     refused(dir.path(), &["trace", "info", "t.spc"], "t.spc:2");
     fs::write(dir.path().join("t.parquet"), "PAR1 and then nothing").unwrap();
     refused(dir.path(), &["trace", "info", "t.parquet"], "t.parquet");
+    fs::write(dir.path().join("t.spc"), "0,0,4096,W,0.1\n").unwrap();
     refused(dir.path(), &["trace", "convert", "t.spc", "t.csv"], "which format");
 }
 

@@ -52,7 +52,10 @@ pub fn refused(directory: &Path, arguments: &[&str], cause: &str) {
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{shown}");
     let errors: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("error:")).collect();
     assert!(errors.len() == 1 && errors[0].contains(cause), "wanted '{cause}' in\n{shown}");
-    assert!(ran.err.lines().any(|line| line.trim_start().starts_with("hint:")), "no hint:\n{shown}");
+    assert!(
+        ran.err.lines().any(|line| line.trim_start().starts_with("hint:")),
+        "no hint:\n{shown}"
+    );
 }
 
 /// Names in a directory, sorted.

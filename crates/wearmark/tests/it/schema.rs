@@ -29,7 +29,9 @@ fn walk(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
         for (name, member) in members {
             let inner = match schema["properties"].get(name) {
                 Some(inner) => inner,
-                None if schema["additionalProperties"].is_object() => &schema["additionalProperties"],
+                None if schema["additionalProperties"].is_object() => {
+                    &schema["additionalProperties"]
+                }
                 None if schema["additionalProperties"] == Value::Bool(false) => {
                     found.push(format!("{path}: {name} is not in the schema"));
                     continue;
