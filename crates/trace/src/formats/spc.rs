@@ -247,6 +247,10 @@ impl Cause {
 }
 
 /// A decimal number of at most 19 digits, which always fits.
+///
+/// Digit by digit on purpose: converting eight bytes as one word was 10 % slower on Financial1 and a
+/// third on uniform lines, because where the next field starts then waits for the arithmetic instead
+/// of being predicted.
 #[inline]
 fn number<'a>(text: &'a [u8], field: &'static str) -> std::result::Result<(u64, &'a [u8]), Cause> {
     let mut value = 0u64;
