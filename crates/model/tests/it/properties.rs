@@ -194,6 +194,25 @@ fn a_mix_costs_its_factor_from_an_even_mix_on() {
     assert_eq!(time(Op::Read, &mut now), 10_000, "alone again");
 }
 
+/// However times scatter, one request at a time takes its own time: the ceiling is for several.
+#[test]
+fn one_request_at_a_time_never_meets_the_ceiling() {
+    let mut parameters = plain(100_000.0, 0.0);
+    let ratios = Quantiles(vec![(0.0, 0.2), (0.9, 0.4), (1.0, 13.4)]);
+    let ratios = ratios.scaled(1.0 / ratios.mean());
+    let (op, pattern, size_bytes, context) = (Op::Read, None, None, Context::Any);
+    parameters.residuals = vec![Residual { op, pattern, size_bytes, context, ratios }];
+    let run = |parameters: &LinearParameters| {
+        let mut device = Linear::new(parameters, 1);
+        (0..1000).fold(0, |now, _| device.submit(Nanos(now), &request(op, 0, 4096)).0)
+    };
+    let free = run(&parameters);
+    for line in &mut parameters.read {
+        line.ceiling_iops = Some(10_000.0);
+    }
+    assert_eq!(run(&parameters), free);
+}
+
 #[test]
 fn flushes_wait_for_writes_and_share_their_turn() {
     let mut device = Linear::new(&plain(50_000.0, 0.0), 1);

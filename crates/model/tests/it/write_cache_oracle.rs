@@ -25,7 +25,8 @@ struct Oracle {
     sent: Vec<u64>,
     sent_until: u64,
     early_until: u64,
-    port_free: u64,
+    ports_free: Vec<u64>,
+    next_port: usize,
     destages: u64,
     hits: u64,
 }
@@ -87,8 +88,13 @@ impl Oracle {
     }
 
     fn hit(&mut self, now: u64) -> u64 {
-        self.port_free = self.port_free.max(now) + 1_000;
-        self.port_free
+        // In turn where that one is free by then, else the one that is free first.
+        let ports = &mut self.ports_free;
+        let earliest = (0..ports.len()).min_by_key(|&port| ports[port]).unwrap();
+        let port = if ports[self.next_port] <= now { self.next_port } else { earliest };
+        self.next_port = (port + 1) % ports.len();
+        ports[port] = ports[port].max(now) + 1_000;
+        ports[port]
     }
 
     fn put(&mut self, now: u64, ready: u64, line: u64) -> u64 {
@@ -162,10 +168,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_cache_does_what_the_lists_do(load in load(250), lines in 1u64..24) {
+    fn the_cache_does_what_the_lists_do(
+        load in load(250),
+        lines in 1u64..24,
+        ports in 1usize..4,
+    ) {
         let device = || Linear::new(&plain(30_000.0, 2.0), 1);
         let mut parameters = small_cache(lines);
         parameters.coalesce_bytes = (COALESCE * LINE) as u32;
+        parameters.ports = ports as u32;
         let mut cache = WriteCache::new(device(), &parameters);
         let mut oracle = Oracle {
             device: device(),
@@ -176,7 +187,8 @@ proptest! {
             sent: Vec::new(),
             sent_until: 0,
             early_until: 0,
-            port_free: 0,
+            ports_free: vec![0; ports],
+            next_port: 0,
             destages: 0,
             hits: 0,
         };
