@@ -72,7 +72,7 @@ fn warnings_listed(folder: &Path, listed: &str, found: &mut Vec<String>) -> anyh
         let text = fs::read_to_string(&path)?;
         let code = text.split("#[cfg(test)]").next().unwrap_or("");
         for call in code.split("Warning::new(").skip(1) {
-            let arguments = call.splitn(3, ',').nth(1).unwrap_or("").trim();
+            let arguments = call.split(',').nth(1).unwrap_or("").trim();
             let code = arguments.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
             if let Some(code) = code.filter(|code| !listed.contains(&format!("| `{code}` |"))) {
                 found.push(format!("{}: warning '{code}' is not documented", path.display()));

@@ -28,7 +28,7 @@ pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
     let checked: Validation = run.read_json(stages::validate::VALIDATION)?;
     let place = result.machine.get("file_system").map_or("", String::as_str);
     let subtitle = format!(
-        "{} warehouses, {} users, SQLite on {place}",
+        "{} W, {} users, SQLite on {place}",
         result.study.oltp.warehouses, result.study.oltp.users
     );
     let title = if result.study.study.title.is_empty() {
@@ -53,7 +53,7 @@ pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
 
 fn headline(page: Page, result: &StudyResult) -> Page {
     let oltp = &result.oltp;
-    let new_order = oltp.transactions.iter().find(|kind| kind.kind == "new-order");
+    let new_order = oltp.transactions.iter().find(|kind| kind.kind == oltp::Kind::NewOrder.name());
     let response = new_order.map_or(String::new(), |kind| {
         format!(
             "response of new orders p50 {}, p99 {}",

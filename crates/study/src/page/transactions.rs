@@ -6,6 +6,9 @@ use report::{Axis, BarSeries, Column, Figure, Section, Series, Style, Table, for
 
 use crate::stages::oltp::Accounts;
 
+/// Bars of the CPU figure at most.
+const CPU_BARS: usize = 12;
+
 /// Builds the section.
 pub fn section(oltp: &OltpResult, accounts: &Accounts) -> Section {
     let capture = match &accounts.physical_unavailable {
@@ -200,15 +203,16 @@ fn io_table(oltp: &OltpResult, accounts: &Accounts) -> Table {
 
 fn cpu(accounts: &Accounts) -> Figure {
     let cpu = &accounts.cpu;
-    let points = &cpu.points;
-    let categories = points.iter().map(|point| format!("{:.0} s", point.at_s)).collect();
+    // A dozen bars: more are unreadable, and a sample of 200 ms is mostly its own rounding.
+    let groups: Vec<_> = cpu.points.chunks(cpu.points.len().div_ceil(CPU_BARS).max(1)).collect();
+    let categories = groups.iter().map(|group| format!("{:.0} s", group[0].at_s)).collect();
     let share = |part: fn(&capture::cpu::MachineCpu) -> f64| -> Vec<f64> {
-        points
-            .iter()
-            .map(|point| {
-                100.0 * part(&point.machine) / (point.length_s * f64::from(cpu.processors))
-            })
-            .collect()
+        let of = |group: &&[capture::cpu::CpuPoint]| {
+            let length: f64 = group.iter().map(|point| point.length_s).sum();
+            let used: f64 = group.iter().map(|point| part(&point.machine)).sum();
+            100.0 * used / (length * f64::from(cpu.processors))
+        };
+        groups.iter().map(of).collect()
     };
     Figure::stacked_bars(
         "cpu",
