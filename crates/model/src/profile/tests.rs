@@ -122,6 +122,14 @@ fn impossible_devices_are_refused_with_field_and_line() {
 }
 
 #[test]
+fn of_several_tables_the_right_one_is_named() {
+    let text = find_shipped("intel-p3700").expect("it ships");
+    let second = "\n[[device.residual]]\nop = \"write\"\nsource = \"x\"\nquantiles = []\n";
+    let error = Profile::from_toml(&format!("{text}{second}"), "my.toml").expect_err("empty");
+    assert_eq!(error.to_string(), "my.toml:58: device.residual[1].quantiles: the table is empty");
+}
+
+#[test]
 fn impossible_caches_are_refused_with_field_and_line() {
     for (line, replacement, expected) in [
         ("capacity_mb = { value = 16", "capacity_mb = { value = 0", "41: write_cache.capacity_mb"),
@@ -144,6 +152,7 @@ fn malformed_texts_are_refused_with_their_line() {
     for (line, replacement, expected) in [
         ("kind = \"linear\"", "kind = \"quantum\"", "my.toml:16: unknown variant `quantum`"),
         ("kind = \"linear\"", "", "my.toml:15: missing field `kind`"),
+        ("condition = ", "kind = \"ram\"\ncondition = ", "my.toml:11: unknown field `kind`"),
         ("capacity = ", "capacty = ", "my.toml:17: unknown field `capacty`"),
         ("capacity = \"800GB\"", "capacity = \"much\"", "my.toml:17: 'much' is not a size"),
         ("[device.flush]", "[device.flush", "my.toml:43: "),

@@ -109,6 +109,18 @@ mod tests {
 
     use super::Index;
 
+    /// Keys with one home and one tag are told apart by asking for the key itself.
+    #[test]
+    fn keys_that_look_alike_are_told_apart() {
+        let mut index = Index::new(16);
+        let looks = |key| (Index::hash(key) >> index.shift, Index::tag(Index::hash(key)));
+        let twin =
+            (1..10_000_000).find(|key| looks(*key) == looks(0)).expect("there are 65,536 looks");
+        index.insert(twin, 3);
+        assert_eq!(index.find(0, |_| twin), None);
+        assert_eq!(index.find(twin, |_| twin), Some(3));
+    }
+
     proptest! {
         #[test]
         fn holds_what_a_map_holds(
