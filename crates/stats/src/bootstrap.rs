@@ -161,6 +161,23 @@ mod tests {
         assert_eq!(block_interval(&[1.0; 10], 4, count, 20, 1), (10.0, 10.0));
     }
 
+    /// Blocks wrap around the end, so that the first sample is drawn as often as the last.
+    #[test]
+    fn every_sample_is_drawn_equally_often() {
+        let samples: Vec<f64> = (0..10).map(f64::from).collect();
+        let drawn = std::cell::RefCell::new([0u32; 10]);
+        let count = |resample: &[f64]| {
+            for value in resample {
+                drawn.borrow_mut()[*value as usize] += 1;
+            }
+            0.0
+        };
+        block_interval(&samples, 5, count, 2000, 1);
+        // About 2,000 each, with a standard deviation of 45.
+        let drawn = drawn.into_inner();
+        assert!(drawn.iter().all(|count| (1_750..2_250).contains(count)), "{drawn:?}");
+    }
+
     #[test]
     fn nothing_to_draw_from() {
         assert!(interval(&[], mean, 100, 1).0.is_nan());

@@ -568,6 +568,39 @@ mod tests {
         assert!(matches!(error, Error::Version { found: 7, known: 1, .. }), "{error}");
     }
 
+    /// A file of one request with the given codes, made by a writer that checks nothing.
+    fn unchecked(op: i32, stream: i32) -> parquet::errors::Result<Vec<u8>> {
+        let trace = Trace { streams: vec![Stream::default()], ..Trace::default() };
+        let mut bytes = Vec::new();
+        let (schema, properties) = (Arc::new(schema(false)?), Arc::new(properties(&trace)?));
+        let mut writer = SerializedFileWriter::new(&mut bytes, schema, properties)?;
+        let mut group = writer.next_row_group()?;
+        put::<Int64Type, _>(&mut group, &[0i64], |v| v)?;
+        put::<Int64Type, _>(&mut group, &[0i64], |v| v)?;
+        for value in [512, op, stream] {
+            put::<Int32Type, _>(&mut group, &[value], |v| v)?;
+        }
+        group.close()?;
+        writer.close()?;
+        Ok(bytes)
+    }
+
+    #[test]
+    fn codes_that_mean_nothing_are_named() {
+        for (op, stream, cause) in [
+            (4, 0, "request 0 has 4 in column op"),
+            (-1, 0, "request 0 has -1 in column op"),
+            (1, 65_536, "request 0 has 65536 in column stream"),
+            (1, 1, "request 0 names stream 1, but the trace has 1"),
+        ] {
+            let bytes = unchecked(op, stream).expect("written");
+            let error = read_sealed_anew(&bytes).expect_err("no such code").to_string();
+            assert!(error.contains(cause), "{error}");
+        }
+        let good = read_sealed_anew(&unchecked(1, 0).expect("written")).expect("reads");
+        assert_eq!((good.op, good.len), (vec![Op::Write], vec![512]));
+    }
+
     #[test]
     fn what_cannot_be_opened_names_its_path() {
         let error = read(Path::new("/nowhere/trace.parquet")).expect_err("not there").to_string();
