@@ -121,7 +121,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Pairs of ours against fio's on the same file.
 const PAIRS: usize = 5;
-const CELL_SECONDS: &str = "3";
+const CELL_SECONDS: &str = "2";
 
 /// IOPS and CPU per request of one run.
 struct Run {
@@ -315,14 +315,16 @@ fn oltp() -> anyhow::Result<Vec<Line>> {
     let database = folder.join("order_entry.db");
     let checked = output(&example("oltp", "check")?, &[&database.to_string_lossy()])?;
     let seconds = checked.lines().last().context("check prints its time")?;
-    let mut rates = Vec::new();
+    let mut lost = (Vec::new(), Vec::new());
     let mut shares = Vec::new();
     for _ in 0..CAPTURE_PAIRS {
-        let with = order_entry(&place, &[])?;
+        let database = order_entry(&place, &["--no-physical"])?;
         let without = order_entry(&place, &["--no-capture"])?;
+        let block_layer = order_entry(&place, &[])?;
         let rate = |run: &Value| number(run, &["transactions_per_s"]);
-        rates.push(1.0 - rate(&with)? / rate(&without)?);
-        shares.push(number(&with, &["client_overhead", "share"])?);
+        lost.0.push(1.0 - rate(&database)? / rate(&without)?);
+        lost.1.push(1.0 - rate(&block_layer)? / rate(&without)?);
+        shares.push(number(&database, &["client_overhead", "share"])?);
     }
     std::fs::remove_dir_all(&folder)?;
     let line = |what: &str, figure, unit, target| Line { what: what.into(), figure, unit, target };
@@ -332,7 +334,8 @@ fn oltp() -> anyhow::Result<Vec<Line>> {
         line("loading 10 W, one core", rate, "W/min", Target::AtLeast(10.0)),
         line("twelve conditions at 10 W", check_s, "s", Target::AtMost(15.0)),
         line("client share of CPU", median(shares), "share", Target::AtMost(0.15)),
-        line("throughput lost to capture", median(rates), "share", Target::AtMost(0.03)),
+        line("lost to capture, database", median(lost.0), "share", Target::AtMost(0.03)),
+        line("lost to capture, block layer too", median(lost.1), "share", Target::AtMost(0.03)),
     ])
 }
 

@@ -207,6 +207,9 @@ pub struct OltpRun {
     /// Do not capture at all (to measure what capture costs)
     #[arg(long, conflicts_with = "trace")]
     pub no_capture: bool,
+    /// Do not capture the block layer (needs root anyway)
+    #[arg(long)]
+    pub no_physical: bool,
 }
 
 /// `wearmark trace`

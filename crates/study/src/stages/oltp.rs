@@ -54,6 +54,17 @@ pub struct Observed {
     pub accounts: Accounts,
 }
 
+/// What is captured while the users run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capture {
+    /// Nothing.
+    Off,
+    /// What the database asks for, and what its VFS makes of it.
+    Database,
+    /// That, and what the block layer does, where it can be seen.
+    BlockLayer,
+}
+
 /// Seconds that the stage takes on a common machine.
 pub(crate) fn expected_s(study: &StudyFile) -> f64 {
     let oltp = &study.oltp;
@@ -91,7 +102,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         seed,
         delivery_log: None,
     };
-    let observed = observe(options, study.oltp.io, true, context.log)?;
+    let observed = observe(options, study.oltp.io, Capture::BlockLayer, context.log)?;
     context.run.remove(DATABASE)?;
     if context.cancelled() {
         return Ok(());
@@ -121,7 +132,7 @@ fn settings(study: &StudyFile, directory: &Path) -> SqliteSettings {
 pub fn observe(
     mut options: Options,
     io: IoMode,
-    capture: bool,
+    capture: Capture,
     sink: &dyn Sink,
 ) -> Result<Observed, Error> {
     let directory: PathBuf = options.sqlite.directory.clone();
@@ -152,7 +163,7 @@ pub fn observe(
 /// The captures of one run, from the end of the warm-up to the end of the measurement.
 struct Layers {
     session: Option<Session>,
-    capture: bool,
+    capture: Capture,
     directory: PathBuf,
     block: Option<BlockCapture>,
     physical_unavailable: Option<String>,
@@ -165,10 +176,10 @@ struct Layers {
 impl Layers {
     fn begin(&mut self) {
         if let Some(session) = &mut self.session {
-            session.set_capture(self.capture);
+            session.set_capture(self.capture >= Capture::Database);
             session.rebase();
         }
-        if self.capture {
+        if self.capture == Capture::BlockLayer {
             match capture::block::start(&self.directory) {
                 Ok(started) => self.block = Some(started),
                 Err(unavailable) => self.physical_unavailable = Some(unavailable.reason),
@@ -219,7 +230,7 @@ impl Layers {
             cpu: self.cpu.unwrap_or_else(|| CpuSampler::start().finish()),
             device_share: 0.0,
         };
-        if let Some(captured) = captured.as_ref().filter(|_| self.capture) {
+        if let Some(captured) = captured.as_ref().filter(|_| self.capture >= Capture::Database) {
             accounts.device_share = waiting_share(&captured.device, result.measured_s);
             accounts.layers.push(capture::sqlite::account(&captured.logical, WINDOW));
             accounts.layers.push(capture::sqlite::account(&captured.device, WINDOW));
@@ -228,7 +239,11 @@ impl Layers {
             let account = capture::sqlite::account(&physical.trace, WINDOW);
             accounts.layers.push(Account { layer: "physical".into(), ..account });
         }
-        Observed { result, captured: captured.filter(|_| self.capture), accounts }
+        Observed {
+            result,
+            captured: captured.filter(|_| self.capture >= Capture::Database),
+            accounts,
+        }
     }
 }
 

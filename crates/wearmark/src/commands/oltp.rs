@@ -5,7 +5,7 @@ use std::path::Path;
 use ::oltp::{Kind, Load, LoadOptions, OltpResult, Options, Scale, SqliteSettings};
 use events::Sink;
 use report::format;
-use study::stages::oltp::observe;
+use study::stages::oltp::{Capture, observe};
 
 use super::{Context, Outcome, output};
 use crate::cli::{Oltp, OltpRun};
@@ -57,7 +57,12 @@ fn load_and_run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcom
             loaded => loaded?,
         };
     }
-    let observed = observe(options, io, !arguments.no_capture, &context.view)?;
+    let capture = match (arguments.no_capture, arguments.no_physical) {
+        (true, _) => Capture::Off,
+        (false, true) => Capture::Database,
+        (false, false) => Capture::BlockLayer,
+    };
+    let observed = observe(options, io, capture, &context.view)?;
     if let (Some(prefix), Some(captured)) = (&arguments.trace, &observed.captured) {
         for (name, trace) in [("device", &captured.device), ("logical", &captured.logical)] {
             let mut path = prefix.as_os_str().to_owned();
