@@ -139,15 +139,19 @@ impl Hint for Error {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoDirectory { path } => format!("create it: mkdir -p '{}'", path.display()),
-            Self::NoDatabase { .. } => "load one first: wearmark oltp load".to_owned(),
+            Self::NoDatabase { .. } => {
+                "'wearmark oltp run DIRECTORY' loads one where there is none".to_owned()
+            }
             Self::NotOurs { path } => format!(
                 "name another directory, or move '{}' away yourself; wearmark overwrites only \
                  files that it made",
                 path.display()
             ),
-            Self::HalfLoaded { .. } => "load it again: wearmark oltp load".to_owned(),
+            Self::HalfLoaded { .. } => {
+                "remove it; 'wearmark oltp run DIRECTORY' loads it anew".to_owned()
+            }
             Self::OtherVersion { .. } => {
-                "load it again with this version: wearmark oltp load".to_owned()
+                "remove it; 'wearmark oltp run DIRECTORY' loads it with this version".to_owned()
             }
             Self::OtherScale { what, found, .. } => {
                 format!("load it again with the wanted {what}, or run with {what} {found}")
@@ -165,7 +169,10 @@ impl Hint for Error {
                 Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly) => {
                     "check the permissions of the file and of its directory".to_owned()
                 }
-                _ => "if the file is damaged, load it again: wearmark oltp load".to_owned(),
+                _ => {
+                    "if the file is damaged, remove it; 'wearmark oltp run DIRECTORY' loads it anew"
+                        .to_owned()
+                }
             },
             Self::Io { .. } => "check the path, its permissions and the free space".to_owned(),
             Self::Inconsistent { .. } => {
