@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use events::{Event, Sink};
 use stats::Histogram;
 use stats::rng::Rng;
-use trace::{Observed, Op, Origin, Request, Stream, Trace};
+use trace::{Op, Origin, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::clock;
@@ -171,14 +171,9 @@ impl Maker {
             origin: Origin { source: "wearmark commit load".to_owned(), ..Origin::default() },
             ..Trace::default()
         };
-        let mut observed = Observed::default();
         for (request, actor, transaction) in self.rows {
-            trace.push(request);
-            observed.service.push(NOMINAL_NS);
-            observed.actor.push(actor);
-            observed.transaction.push(transaction);
+            trace.push_captured(request, Nanos(NOMINAL_NS), actor, transaction);
         }
-        trace.observed = Some(observed);
         trace
     }
 }

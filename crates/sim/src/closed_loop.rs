@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use model::Device;
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
-use trace::{Observed, Trace};
+use trace::{Chains, Trace};
 use units::Nanos;
 
 use crate::Error;
@@ -60,19 +60,19 @@ impl ClosedOutcome {
 /// Runs the captured `trace` against `device`, keeping each actor's CPU time between requests.
 ///
 /// # Errors
-/// Where the trace is malformed or was not observed.
+/// Where the trace is malformed, or lacks service times or chains.
 pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutcome, Error> {
-    let observed = observed(trace)?;
+    let (service, chains) = captured(trace)?;
     let mut classes = Classes::new(trace);
-    let mut transactions = Transactions::new(observed);
-    let mut captured = Transactions::new(observed);
+    let mut transactions = Transactions::new(chains);
+    let mut captured = Transactions::new(chains);
     let mut span_ns = 0;
     let mut captured_span_ns = 0;
-    let actors = run(device, trace, observed, |index, issue, completion| {
+    let actors = run(device, trace, (service, chains), |index, issue, completion| {
         let class = (trace.op[index], trace.stream[index]);
         classes.record_one(class, trace.len[index], completion - issue);
         transactions.note(index, issue, completion);
-        let captured_end = trace.due[index] + observed.service[index];
+        let captured_end = trace.due[index] + service[index];
         captured.note(index, trace.due[index], captured_end);
         span_ns = span_ns.max(completion);
         captured_span_ns = captured_span_ns.max(captured_end);
@@ -101,15 +101,15 @@ pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutco
 /// # Errors
 /// As [`closed_loop`].
 pub fn closed_loop_times(device: &mut dyn Device, trace: &Trace) -> Result<Vec<u64>, Error> {
-    let observed = observed(trace)?;
+    let captured = captured(trace)?;
     let mut times = vec![0; trace.count()];
-    run(device, trace, observed, |index, issue, completion| times[index] = completion - issue);
+    run(device, trace, captured, |index, issue, completion| times[index] = completion - issue);
     Ok(times)
 }
 
-fn observed(trace: &Trace) -> Result<&Observed, Error> {
+fn captured(trace: &Trace) -> Result<(&[u64], &Chains), Error> {
     trace.validate()?;
-    trace.observed.as_ref().ok_or(Error::NotObserved)
+    trace.captured().ok_or(Error::NotObserved)
 }
 
 /// Runs every chain to its end and tells `done` of each request its index, issue and completion, in
@@ -117,10 +117,10 @@ fn observed(trace: &Trace) -> Result<&Observed, Error> {
 fn run(
     device: &mut dyn Device,
     trace: &Trace,
-    observed: &Observed,
+    (service, chains): (&[u64], &Chains),
     mut done: impl FnMut(usize, u64, u64),
 ) -> u64 {
-    let chains = chains(observed);
+    let chains = requests_by_actor(chains);
     // (next issue, actor, position in its chain)
     let mut ready: BinaryHeap<Reverse<(u64, usize, usize)>> = chains
         .iter()
@@ -133,7 +133,7 @@ fn run(
         let completion = device.submit(Nanos(issue), &trace.request(index)).0;
         done(index, issue, completion);
         if let Some(&next) = chains[actor].get(position + 1) {
-            let captured_end = trace.due[index] + observed.service[index];
+            let captured_end = trace.due[index] + service[index];
             let gap = trace.due[next].saturating_sub(captured_end);
             ready.push(Reverse((completion + gap, actor, position + 1)));
         }
@@ -142,10 +142,10 @@ fn run(
 }
 
 /// The request indices of every actor, in order.
-fn chains(observed: &Observed) -> Vec<Vec<usize>> {
-    let count = observed.actor.iter().max().map_or(0, |&most| usize::from(most) + 1);
+fn requests_by_actor(captured: &Chains) -> Vec<Vec<usize>> {
+    let count = captured.actor.iter().max().map_or(0, |&most| usize::from(most) + 1);
     let mut chains = vec![Vec::new(); count];
-    for (index, &actor) in observed.actor.iter().enumerate() {
+    for (index, &actor) in captured.actor.iter().enumerate() {
         chains[usize::from(actor)].push(index);
     }
     chains
@@ -159,8 +159,8 @@ struct Transactions<'a> {
 }
 
 impl<'a> Transactions<'a> {
-    fn new(observed: &'a Observed) -> Self {
-        Self { numbers: &observed.transaction, spans: BTreeMap::new() }
+    fn new(chains: &'a Chains) -> Self {
+        Self { numbers: &chains.transaction, spans: BTreeMap::new() }
     }
 
     fn note(&mut self, index: usize, issue: u64, completion: u64) {

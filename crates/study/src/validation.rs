@@ -80,7 +80,7 @@ pub struct Sides<'a> {
 /// real device.
 pub fn simulate(profile: &Profile, trace: &Trace, seed: u64) -> Result<Vec<u64>, sim::Error> {
     let mut device = profile.device(seed);
-    if trace.observed.is_some() {
+    if trace.captured().is_some() {
         return sim::closed_loop_times(device.as_mut(), trace);
     }
     Ok(sim::responses(device.as_mut(), trace))

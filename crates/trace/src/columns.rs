@@ -21,19 +21,19 @@ pub struct Trace {
     pub op: Vec<Op>,
     /// Index of each request's stream.
     pub stream: Vec<u16>,
-    /// What the capture knows beyond the request itself, where it knows it.
-    pub observed: Option<Observed>,
+    /// Measured completion - issue of each request, ns, where it was measured.
+    pub service: Option<Vec<u64>>,
+    /// Who waited for what, where the capture knows it.
+    pub chains: Option<Chains>,
     /// What the stream indices mean.
     pub streams: Vec<Stream>,
     /// Where the trace came from and how it was made.
     pub origin: Origin,
 }
 
-/// Columns that only a capture of a running system can fill.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {
-    /// Measured completion - issue, ns.
-    pub service: Vec<u64>,
+/// Who waited for what: columns that only a capture of a running system can fill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chains {
     /// Which sequential actor (worker thread, connection) issued it. Requests of one actor form a
     /// chain: each was issued after the previous one of the same actor completed.
     pub actor: Vec<u16>,
@@ -125,13 +125,50 @@ impl Trace {
         (0..self.count()).map(|index| self.request(index))
     }
 
-    /// Appends a request. The caller keeps `observed` in step, or leaves it `None`.
+    /// Appends a request. The caller keeps `service` and `chains` in step, or leaves them `None`.
     pub fn push(&mut self, request: Request) {
         self.due.push(request.due.0);
         self.offset.push(request.offset.0);
         self.len.push(request.len);
         self.op.push(request.op);
         self.stream.push(request.stream);
+    }
+
+    /// Appends a request with all that a capture knows of it: how long it took, who issued it for
+    /// which transaction. For traces whose every request is appended so.
+    pub fn push_captured(
+        &mut self,
+        request: Request,
+        service: Nanos,
+        actor: u16,
+        transaction: u32,
+    ) {
+        self.push(request);
+        self.service.get_or_insert_default().push(service.0);
+        let chains = self.chains.get_or_insert_default();
+        chains.actor.push(actor);
+        chains.transaction.push(transaction);
+    }
+
+    /// Service times and chains, where it has both: what a closed loop needs.
+    pub fn captured(&self) -> Option<(&[u64], &Chains)> {
+        Some((self.service.as_deref()?, self.chains.as_ref()?))
+    }
+
+    /// Keeps the first `count` requests, or all where it has fewer.
+    pub fn truncate(&mut self, count: usize) {
+        self.due.truncate(count);
+        self.offset.truncate(count);
+        self.len.truncate(count);
+        self.op.truncate(count);
+        self.stream.truncate(count);
+        if let Some(service) = &mut self.service {
+            service.truncate(count);
+        }
+        if let Some(chains) = &mut self.chains {
+            chains.actor.truncate(count);
+            chains.transaction.truncate(count);
+        }
     }
 
     /// Due time of the last request: the span of the trace.
@@ -180,10 +217,12 @@ impl Trace {
             ("op", self.op.len()),
             ("stream", self.stream.len()),
         ];
-        if let Some(observed) = &self.observed {
-            columns.push(("service", observed.service.len()));
-            columns.push(("actor", observed.actor.len()));
-            columns.push(("transaction", observed.transaction.len()));
+        if let Some(service) = &self.service {
+            columns.push(("service", service.len()));
+        }
+        if let Some(chains) = &self.chains {
+            columns.push(("actor", chains.actor.len()));
+            columns.push(("transaction", chains.transaction.len()));
         }
         if let Some(&(column, found)) = columns.iter().find(|(_, found)| *found != expected) {
             return Err(Malformed::Ragged { column, expected, found });
@@ -208,7 +247,7 @@ impl Trace {
 mod tests {
     use super::*;
 
-    /// Three requests on two streams, everything observed.
+    /// Three requests on two streams, with every column.
     fn good() -> Trace {
         Trace {
             due: vec![0, 5, 5],
@@ -216,11 +255,8 @@ mod tests {
             len: vec![512, 4096, 0],
             op: vec![Op::Read, Op::Write, Op::Flush],
             stream: vec![0, 1, 1],
-            observed: Some(Observed {
-                service: vec![1, 2, 3],
-                actor: vec![0, 0, 1],
-                transaction: vec![1, 1, 0],
-            }),
+            service: Some(vec![1, 2, 3]),
+            chains: Some(Chains { actor: vec![0, 0, 1], transaction: vec![1, 1, 0] }),
             streams: vec![Stream { name: "data".to_owned() }, Stream { name: "log".to_owned() }],
             origin: Origin::default(),
         }
@@ -236,7 +272,8 @@ mod tests {
     #[test]
     fn good_traces_pass() {
         check(|_| (), None);
-        check(|trace| trace.observed = None, None);
+        check(|trace| trace.service = None, None);
+        check(|trace| trace.chains = None, None);
         check(|trace| *trace = Trace::default(), None);
         check(|trace| trace.offset[1] = u64::MAX - 4096, None);
     }
@@ -244,7 +281,7 @@ mod tests {
     #[test]
     fn every_column_must_be_as_long_as_due() {
         type Spoil = fn(&mut Trace);
-        let observed: fn(&mut Trace) -> &mut Observed = |t| t.observed.as_mut().expect("observed");
+        let chains: fn(&mut Trace) -> &mut Chains = |t| t.chains.as_mut().expect("chains");
         let cases: [(&str, Spoil); 4] = [
             ("offset", |trace| trace.offset.push(0)),
             ("len", |trace| trace.len.push(0)),
@@ -255,9 +292,9 @@ mod tests {
             check(spoil, Some(&Malformed::Ragged { column, expected: 3, found: 4 }));
         }
         let ragged = |column| Some(Malformed::Ragged { column, expected: 3, found: 2 });
-        check(|trace| _ = observed(trace).service.pop(), ragged("service").as_ref());
-        check(|trace| _ = observed(trace).actor.pop(), ragged("actor").as_ref());
-        check(|trace| _ = observed(trace).transaction.pop(), ragged("transaction").as_ref());
+        check(|trace| trace.service = Some(vec![1, 2]), ragged("service").as_ref());
+        check(|trace| _ = chains(trace).actor.pop(), ragged("actor").as_ref());
+        check(|trace| _ = chains(trace).transaction.pop(), ragged("transaction").as_ref());
     }
 
     #[test]
@@ -301,7 +338,32 @@ mod tests {
         assert_eq!(trace.extent(), Bytes(8192));
         let mut copy = Trace { streams: trace.streams.clone(), ..Trace::default() };
         trace.requests().for_each(|request| copy.push(request));
-        copy.observed.clone_from(&trace.observed);
+        copy.service.clone_from(&trace.service);
+        copy.chains.clone_from(&trace.chains);
         assert_eq!(copy, trace);
+    }
+
+    #[test]
+    fn captured_requests_fill_every_column() {
+        let trace = good();
+        let (service, chains) = trace.captured().expect("both");
+        let mut copy = Trace { streams: trace.streams.clone(), ..Trace::default() };
+        for (index, request) in trace.requests().enumerate() {
+            let (actor, transaction) = (chains.actor[index], chains.transaction[index]);
+            copy.push_captured(request, Nanos(service[index]), actor, transaction);
+        }
+        assert_eq!(copy, trace);
+        assert_eq!(Trace { service: None, ..good() }.captured(), None);
+        assert_eq!(Trace { chains: None, ..good() }.captured(), None);
+    }
+
+    #[test]
+    fn a_truncated_trace_keeps_its_start() {
+        let mut trace = good();
+        trace.truncate(5);
+        assert_eq!(trace, good());
+        trace.truncate(1);
+        assert_eq!(trace.validate(), Ok(()));
+        assert_eq!((trace.count(), trace.request(0)), (1, good().request(0)));
     }
 }

@@ -16,6 +16,6 @@ pub mod generate;
 pub mod info;
 mod request;
 
-pub use columns::{Malformed, Observed, Origin, Stream, Trace};
+pub use columns::{Chains, Malformed, Origin, Stream, Trace};
 pub use error::{Error, Result};
 pub use request::{Op, Request};

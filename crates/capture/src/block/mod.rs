@@ -148,17 +148,16 @@ fn to_trace(requests: &[join::Joined], extents: &Extents, origin_ns: u64) -> Tra
             source: source.to_owned(),
             ..Origin::default()
         },
+        service: Some(Vec::new()),
+        chains: Some(trace::Chains::default()),
         ..Trace::default()
     };
-    let mut observed = trace::Observed::default();
     let slots = join::slots(requests);
     for (request, slot) in requests.iter().zip(slots) {
         let stream = extents.class_at(request.offset).filter(|_| request.len > 0);
-        trace.push(request.to_request(origin_ns, stream.unwrap_or(OTHER)));
-        observed.service.push(request.end_ns - request.start_ns);
-        observed.actor.push(slot);
-        observed.transaction.push(0);
+        let service = units::Nanos(request.end_ns - request.start_ns);
+        let request = request.to_request(origin_ns, stream.unwrap_or(OTHER));
+        trace.push_captured(request, service, slot, 0);
     }
-    trace.observed = Some(observed);
     trace
 }

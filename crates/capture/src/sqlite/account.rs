@@ -74,7 +74,7 @@ const MOST_WINDOWS: u64 = 100_000;
 
 /// Sums up a trace, with rates per `window` (one second where it is zero).
 pub fn account(trace: &Trace, window: Nanos) -> Account {
-    let service = |index: usize| trace.observed.as_ref().map_or(0, |seen| seen.service[index]);
+    let service = |index: usize| trace.service.as_ref().map_or(0, |service| service[index]);
     let last = (0..trace.count()).map(|index| trace.due[index] + service(index)).max();
     let span = last.unwrap_or(0);
     let asked = if window.0 == 0 { 1_000_000_000 } else { window.0 };
@@ -167,7 +167,7 @@ impl OpSum {
 
 #[cfg(test)]
 mod tests {
-    use trace::{Observed, Request, Stream};
+    use trace::{Request, Stream};
     use units::Bytes;
 
     use super::*;
@@ -175,7 +175,6 @@ mod tests {
     fn sample() -> Trace {
         let mut trace = Trace {
             streams: ["data", "log", "temp"].map(|name| Stream { name: name.into() }).to_vec(),
-            observed: Some(Observed::default()),
             ..Trace::default()
         };
         let requests = [
@@ -187,7 +186,7 @@ mod tests {
         ];
         for (due, op, len, stream, service) in requests {
             trace.push(Request { due: Nanos(due), offset: Bytes(0), len, op, stream });
-            trace.observed.as_mut().unwrap().service.push(service);
+            trace.service.get_or_insert_default().push(service);
         }
         trace
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use trace::{Observed, Op, Origin, Request, Stream, Trace};
+use trace::{Chains, Op, Origin, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use super::files::{self, FileClass};
@@ -77,7 +77,7 @@ pub(super) fn build(mut interval: Interval) -> Captured {
         device
     } else {
         let mut device = empty(&interval, "device", DERIVED_SOURCE.to_owned(), &placed);
-        device.observed = None;
+        (device.service, device.chains) = (None, None);
         PageCache::default().derive(&logical, &infos, &mut device);
         device
     };
@@ -146,7 +146,8 @@ fn empty(interval: &Interval, layer: &str, source: String, placed: &[Placed]) ->
     }
     Trace {
         streams: FileClass::ALL.iter().map(|class| Stream { name: class.name().into() }).collect(),
-        observed: Some(Observed::default()),
+        service: Some(Vec::new()),
+        chains: Some(Chains::default()),
         origin: Origin { layer: layer.to_owned(), source, facts },
         ..Trace::default()
     }
@@ -164,17 +165,14 @@ fn add(trace: &mut Trace, event: &Event, file: &FileInfo, origin_ns: u64) {
     loop {
         let len = (event.len - done).min(LONGEST);
         let flush = event.op == Op::Flush;
-        trace.push(Request {
+        let request = Request {
             due: Nanos(event.start - origin_ns),
             offset: if flush { Bytes(0) } else { Bytes(file.base_offset + event.offset + done) },
             len: len as u32,
             op: event.op,
             stream: file.class as u16,
-        });
-        let observed = trace.observed.as_mut().expect("captured traces are observed");
-        observed.service.push(event.duration);
-        observed.actor.push(event.actor);
-        observed.transaction.push(event.transaction);
+        };
+        trace.push_captured(request, Nanos(event.duration), event.actor, event.transaction);
         done += len;
         if done >= event.len {
             return;

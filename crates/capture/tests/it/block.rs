@@ -30,7 +30,7 @@ fn direct_writes_of_ours_show_with_place_size_and_class() {
     assert_eq!(bytes, size, "{:?}", trace.origin);
     let flushes = trace.requests().filter(|request| request.op == Op::Flush).count();
     assert!(flushes >= 1 || physical.stats.is_none_or(|stats| stats.flushes == 0));
-    assert!(trace.observed.as_ref().unwrap().service.iter().all(|service| *service > 0));
+    assert!(trace.service.as_ref().unwrap().iter().all(|service| *service > 0));
     println!("{} requests, {:?}", trace.count(), physical.stats);
     println!("losses {} unpaired {}", physical.losses, physical.unpaired);
 }

@@ -59,7 +59,7 @@ fn a_commit_is_one_device_write_and_one_flush() {
         return;
     }
     let (logical, device) = (&captured.logical, &captured.device);
-    let seen = logical.observed.as_ref().unwrap();
+    let seen = logical.chains.as_ref().unwrap();
     let commits = COMMITS as usize;
     // Each frame is written as its header and its page.
     let frames = of(logical, FileClass::Log, Op::Write);
@@ -75,8 +75,8 @@ fn a_commit_is_one_device_write_and_one_flush() {
     // The checkpoint syncs the log once more.
     assert_eq!(flushes.len(), commits + 1);
     assert!(writes.iter().all(|&at| device.offset[at] % 4096 == 0 && device.len[at] % 4096 == 0));
-    let seen = device.observed.as_ref().unwrap();
-    assert!(writes.iter().all(|&at| seen.service[at] > 0 && seen.transaction[at] > 0));
+    let (service, seen) = device.captured().unwrap();
+    assert!(writes.iter().all(|&at| service[at] > 0 && seen.transaction[at] > 0));
     // The log goes on where it ended: each write begins in the block where the last one ended.
     for pair in writes.windows(2) {
         let end = device.offset[pair[0]] + u64::from(device.len[pair[0]]);
@@ -124,7 +124,7 @@ fn a_buffered_session_derives_its_device_trace() {
     let device = &captured.device;
     assert_eq!(captured.io_mode, IoMode::Buffered);
     assert!(device.origin.source.starts_with("derived: "));
-    assert!(device.observed.is_none());
+    assert!(device.service.is_none() && device.chains.is_none());
     let writes = of(device, FileClass::Log, Op::Write);
     assert_eq!(writes.len(), COMMITS as usize, "one run of dirty pages per sync");
     assert_eq!(of(device, FileClass::Log, Op::Flush).len(), COMMITS as usize + 1);

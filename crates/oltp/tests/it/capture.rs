@@ -41,15 +41,15 @@ fn captured_io_names_its_worker_and_transaction() {
     })
     .unwrap();
     let captured = session.finish();
-    let observed = captured.logical.observed.as_ref().unwrap();
-    let transactions: BTreeSet<u32> = observed.transaction.iter().copied().collect();
+    let chains = captured.logical.chains.as_ref().unwrap();
+    let transactions: BTreeSet<u32> = chains.transaction.iter().copied().collect();
     let measured: u64 = result.transactions.iter().map(|kind| kind.count).sum();
     assert!(measured > 0);
     // Readers may be served from their cache, so not every transaction does I/O; each commit does.
     let commits = result.transactions.iter().filter(|kind| kind.kind.writes());
     let commits: u64 = commits.map(|kind| kind.count - kind.rollbacks).sum();
     assert!(transactions.len() as u64 >= commits, "{} {commits}", transactions.len());
-    assert!(observed.actor.iter().all(|&actor| actor < 2));
+    assert!(chains.actor.iter().all(|&actor| actor < 2));
     let vfs = Some(VFS_NAME);
     let conditions = oltp::consistency::check_with_vfs(&settings.database(), vfs).unwrap();
     assert!(conditions.iter().all(|condition| condition.holds));

@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use trace::Observed;
+use trace::Trace;
 
 use super::schedule::{Prepared, Replaying, Requests};
 use crate::driver::{Flight, Order, Work};
@@ -30,25 +30,28 @@ pub(super) struct Chains {
 
 impl Chains {
     /// Links the requests that are issued; skipped ones add their gaps to the request before them.
-    pub(super) fn of(requests: &Requests, due_ns: &[u64], observed: &Observed) -> Self {
+    /// `None` where the trace does not say who issued what, or how long it took.
+    pub(super) fn of(requests: &Requests, trace: &Trace) -> Option<Self> {
+        let (service, trace::Chains { actor, .. }) = trace.captured()?;
+        let due_ns = &trace.due;
         let count = requests.list.len();
         let mut chains =
             Self { next: vec![LAST; count], gap_ns: vec![0; count], heads: Vec::new() };
-        let actors = observed.actor.iter().max().map_or(0, |most| usize::from(*most) + 1);
+        let actors = actor.iter().max().map_or(0, |most| usize::from(*most) + 1);
         let mut last: Vec<Option<usize>> = vec![None; actors];
         let issued = (0..count).filter(|index| requests.list[*index].is_some());
         for index in issued {
-            let actor = usize::from(observed.actor[index]);
+            let actor = usize::from(actor[index]);
             match last[actor].replace(index) {
                 None => chains.heads.push(index as u32),
                 Some(previous) => {
-                    let end = due_ns[previous] + observed.service[previous];
+                    let end = due_ns[previous] + service[previous];
                     chains.next[previous] = index as u32;
                     chains.gap_ns[previous] = due_ns[index].saturating_sub(end);
                 }
             }
         }
-        chains
+        Some(chains)
     }
 }
 
@@ -105,7 +108,7 @@ impl Work for Dependent<'_> {
 
 #[cfg(test)]
 mod tests {
-    use trace::{Op, Request, Stream, Trace};
+    use trace::{Op, Request, Stream};
     use units::{Bytes, Nanos};
 
     use super::*;
@@ -114,15 +117,11 @@ mod tests {
     /// (due, service, actor, op)
     fn captured(rows: &[(u64, u64, u16, Op)]) -> Trace {
         let mut trace = Trace { streams: vec![Stream::default()], ..Trace::default() };
-        let mut observed = Observed::default();
         for &(due, service, actor, op) in rows {
             let len = if op == Op::Flush { 0 } else { 4096 };
-            trace.push(Request { due: Nanos(due), offset: Bytes(0), len, op, stream: 0 });
-            observed.service.push(service);
-            observed.actor.push(actor);
-            observed.transaction.push(1);
+            let request = Request { due: Nanos(due), offset: Bytes(0), len, op, stream: 0 };
+            trace.push_captured(request, Nanos(service), actor, 1);
         }
-        trace.observed = Some(observed);
         trace
     }
 
@@ -135,7 +134,7 @@ mod tests {
             (150, 20, 0, Op::Write),
         ]);
         let requests = Requests::prepare(&trace, 512, false);
-        let chains = Chains::of(&requests, &trace.due, trace.observed.as_ref().unwrap());
+        let chains = Chains::of(&requests, &trace).expect("captured");
         let mut state = Replaying::new(&requests, Mode::Dependent);
         let mut work = Dependent::new(&mut state, &requests, &chains);
         assert_eq!(work.next_due(0), Some(0));

@@ -231,14 +231,11 @@ fn go<D: Device>(
         })?;
     }
     let requests = Requests::prepare(trace, info.target.logical_block_bytes, options.punch_holes);
-    let chains = match (options.mode, &trace.observed) {
-        (Mode::Dependent, Some(observed)) => Some(Chains::of(&requests, &trace.due, observed)),
-        (Mode::Dependent, None) => {
-            let why = "it does not say which actor issued which request, and how long each took";
-            return Err(Error::BadTrace { why: why.to_owned() });
-        }
-        _ => None,
-    };
+    let chains = if options.mode == Mode::Dependent { Chains::of(&requests, trace) } else { None };
+    if options.mode == Mode::Dependent && chains.is_none() {
+        let why = "it does not say which actor issued which request, and how long each took";
+        return Err(Error::BadTrace { why: why.to_owned() });
+    }
     let stop = AtomicBool::new(progress.sink.cancelled());
     let watch = Watch::start();
     let (sender, receiver) = mpsc::channel();

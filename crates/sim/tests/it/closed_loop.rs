@@ -3,7 +3,7 @@
 use model::Linear;
 use model::linear::Pattern;
 use sim::{Error, Synthetic, closed_loop, closed_loop_depth, closed_loop_times};
-use trace::{Observed, Op, Request, Stream, Trace};
+use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::replay::constant;
@@ -11,15 +11,11 @@ use crate::replay::constant;
 /// (due, service, actor, transaction) of 4 KiB reads.
 fn captured(rows: &[(u64, u64, u16, u32)]) -> Trace {
     let mut trace = Trace { streams: vec![Stream { name: "data".to_owned() }], ..Trace::default() };
-    let mut observed = Observed::default();
     for &(due, service, actor, transaction) in rows {
         let (due, offset) = (Nanos(due), Bytes(0));
-        trace.push(Request { due, offset, len: 4096, op: Op::Read, stream: 0 });
-        observed.service.push(service);
-        observed.actor.push(actor);
-        observed.transaction.push(transaction);
+        let request = Request { due, offset, len: 4096, op: Op::Read, stream: 0 };
+        trace.push_captured(request, Nanos(service), actor, transaction);
     }
-    trace.observed = Some(observed);
     trace
 }
 
@@ -76,11 +72,15 @@ fn requests_outside_transactions_are_no_transaction() {
 #[test]
 fn an_unobserved_trace_is_refused() {
     let mut trace = captured(&[(0, 10, 0, 0)]);
-    trace.observed = None;
+    trace.service = None;
+    let error = closed_loop(&mut Linear::new(&constant(5.0), 1), &trace).expect_err("unobserved");
+    assert_eq!(error, Error::NotObserved);
+    let mut trace = captured(&[(0, 10, 0, 0)]);
+    trace.chains = None;
     let error = closed_loop(&mut Linear::new(&constant(5.0), 1), &trace).expect_err("unobserved");
     assert_eq!(error, Error::NotObserved);
     let mut ragged = captured(&[(0, 10, 0, 0)]);
-    ragged.observed.as_mut().expect("observed").actor.clear();
+    ragged.chains.as_mut().expect("chains").actor.clear();
     let error = closed_loop(&mut Linear::new(&constant(5.0), 1), &ragged).expect_err("ragged");
     assert!(matches!(error, Error::Malformed(_)));
 }

@@ -249,8 +249,8 @@ impl Layers {
 
 /// Share of the measured time that actor 0, the writer, waited for the device.
 fn waiting_share(device: &Trace, measured_s: f64) -> f64 {
-    let Some(observed) = &device.observed else { return 0.0 };
-    let of_writer = observed.actor.iter().zip(&observed.service).filter(|(actor, _)| **actor == 0);
+    let Some((service, chains)) = device.captured() else { return 0.0 };
+    let of_writer = chains.actor.iter().zip(service).filter(|(actor, _)| **actor == 0);
     let waited: u64 = of_writer.map(|(_, service)| service).sum();
     waited as f64 / 1e9 / measured_s.max(f64::MIN_POSITIVE)
 }

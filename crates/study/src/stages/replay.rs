@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
 /// How a trace is replayed for a validation: a capture that says who waited for what reacts to the
 /// device; any other keeps its times.
 pub fn mode(trace: &Trace) -> Mode {
-    if trace.observed.is_some() { Mode::Dependent } else { Mode::Timed }
+    if trace.captured().is_some() { Mode::Dependent } else { Mode::Timed }
 }
 
 /// The captured device trace, cut to the length that the study validates on.
@@ -55,15 +55,6 @@ pub(crate) fn replayed_part(context: &Context<'_>) -> Result<Trace, Error> {
 /// The requests of a trace that are due within `duration` of its start.
 pub fn first(mut trace: Trace, duration: Nanos) -> Trace {
     let count = trace.due.partition_point(|due| *due <= duration.0);
-    trace.due.truncate(count);
-    trace.offset.truncate(count);
-    trace.len.truncate(count);
-    trace.op.truncate(count);
-    trace.stream.truncate(count);
-    if let Some(observed) = &mut trace.observed {
-        observed.service.truncate(count);
-        observed.actor.truncate(count);
-        observed.transaction.truncate(count);
-    }
+    trace.truncate(count);
     trace
 }

@@ -1,6 +1,6 @@
 //! Our own format: one Parquet file that polars, pandas and duckdb read as it is.
 //!
-//! Version 1. Columns, one row per request, none of them null:
+//! Version 2. Columns, one row per request, none of them null:
 //!
 //! | column | type | encoding | holds |
 //! |---|---|---|---|
@@ -13,7 +13,8 @@
 //! | `actor` | u16 | dictionary | who issued it |
 //! | `transaction` | u32 | delta | what it belongs to, 0 for nothing |
 //!
-//! The last three are there together or not at all. All are zstd-compressed. Key-value metadata
+//! `service_ns` is there or not; `actor` and `transaction` are there together or not at all.
+//! Version 1 is the same but has the last three together or none of them. All are zstd-compressed. Key-value metadata
 //! (`wearmark.*`): `format_version`, `units`, `op_codes`, and as JSON `streams` and `origin`.
 //!
 //! **Seal.** Parquet has no checksum of the whole file, and its readers trust what they decode. So
@@ -50,10 +51,10 @@ use parquet::schema::types::{ColumnPath, Type};
 use stats::rng::mix;
 
 use crate::formats::whole_file;
-use crate::{Error, Observed, Op, Result, Trace};
+use crate::{Chains, Error, Op, Result, Trace};
 
 /// The version that this build writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// How every Parquet file starts and ends.
 pub(super) const PARQUET_MARK: &[u8] = b"PAR1";
@@ -70,11 +71,28 @@ const CORE_COLUMNS: &str = "required int64 due_ns (INTEGER(64,false));
      required int32 len_bytes (INTEGER(32,false));
      required int32 op (INTEGER(8,false));
      required int32 stream (INTEGER(16,false));";
-const OBSERVED_COLUMNS: &str = "required int64 service_ns (INTEGER(64,false));
-     required int32 actor (INTEGER(16,false));
+const SERVICE_COLUMN: &str = "required int64 service_ns (INTEGER(64,false));";
+const CHAIN_COLUMNS: &str = "required int32 actor (INTEGER(16,false));
      required int32 transaction (INTEGER(32,false));";
-const CORE_COUNT: usize = 5;
-const OBSERVED_COUNT: usize = 3;
+
+/// Which of the columns that a trace may lack are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Optional {
+    service: bool,
+    chains: bool,
+}
+
+impl Optional {
+    fn of(trace: &Trace) -> Self {
+        Self { service: trace.service.is_some(), chains: trace.chains.is_some() }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        [(false, false), (true, false), (false, true), (true, true)]
+            .into_iter()
+            .map(|(service, chains)| Self { service, chains })
+    }
+}
 
 /// Writes a trace: the file is there whole or not at all.
 pub fn write(trace: &Trace, path: &Path) -> Result<()> {
@@ -93,9 +111,10 @@ fn fill(trace: &Trace, file: &mut File) -> io::Result<()> {
     seal(file)
 }
 
-fn schema(observed: bool) -> parquet::errors::Result<Type> {
-    let more = if observed { OBSERVED_COLUMNS } else { "" };
-    parse_message_type(&format!("message trace {{ {CORE_COLUMNS} {more} }}"))
+fn schema(optional: Optional) -> parquet::errors::Result<Type> {
+    let service = if optional.service { SERVICE_COLUMN } else { "" };
+    let chains = if optional.chains { CHAIN_COLUMNS } else { "" };
+    parse_message_type(&format!("message trace {{ {CORE_COLUMNS} {service} {chains} }}"))
 }
 
 fn properties(trace: &Trace) -> parquet::errors::Result<WriterProperties> {
@@ -131,7 +150,7 @@ fn properties(trace: &Trace) -> parquet::errors::Result<WriterProperties> {
 }
 
 fn write_parquet(trace: &Trace, file: &mut File) -> parquet::errors::Result<()> {
-    let schema = Arc::new(schema(trace.observed.is_some())?);
+    let schema = Arc::new(schema(Optional::of(trace))?);
     let properties = Arc::new(properties(trace)?);
     let mut writer = SerializedFileWriter::new(BufWriter::new(file), schema, properties)?;
     for start in (0..trace.count()).step_by(ROW_GROUP) {
@@ -142,10 +161,12 @@ fn write_parquet(trace: &Trace, file: &mut File) -> parquet::errors::Result<()> 
         put::<Int32Type, _>(&mut group, &trace.len[rows.clone()], |v| v as i32)?;
         put::<Int32Type, _>(&mut group, &trace.op[rows.clone()], |v| v as i32)?;
         put::<Int32Type, _>(&mut group, &trace.stream[rows.clone()], i32::from)?;
-        if let Some(observed) = &trace.observed {
-            put::<Int64Type, _>(&mut group, &observed.service[rows.clone()], |v| v as i64)?;
-            put::<Int32Type, _>(&mut group, &observed.actor[rows.clone()], i32::from)?;
-            put::<Int32Type, _>(&mut group, &observed.transaction[rows], |v| v as i32)?;
+        if let Some(service) = &trace.service {
+            put::<Int64Type, _>(&mut group, &service[rows.clone()], |v| v as i64)?;
+        }
+        if let Some(chains) = &trace.chains {
+            put::<Int32Type, _>(&mut group, &chains.actor[rows.clone()], i32::from)?;
+            put::<Int32Type, _>(&mut group, &chains.transaction[rows], |v| v as i32)?;
         }
         group.close()?;
     }
@@ -291,7 +312,7 @@ fn decode(file: File, path: &Path) -> Result<Trace> {
     let damaged = |error: ParquetError| Error::damaged(path, 0, error.to_string());
     let reader = SerializedFileReader::new(file).map_err(damaged)?;
     let mut trace = Trace::default();
-    let observed = read_metadata(&reader, &mut trace, path)?;
+    let optional = read_metadata(&reader, &mut trace, path)?;
     let rows = row_groups(&reader, path)?;
     let ints = |column| get::<Int32Type>(&reader, column, &rows);
     let longs = |column| get::<Int64Type>(&reader, column, &rows);
@@ -316,23 +337,26 @@ fn decode(file: File, path: &Path) -> Result<Trace> {
     }
     trace.op = codes.into_iter().map(|code| Op::ALL[code as usize]).collect();
     trace.stream = short("stream", ints(4).map_err(damaged)?)?;
-    if observed {
-        trace.observed = Some(Observed {
-            service: unsigned(longs(5).map_err(damaged)?),
-            actor: short("actor", ints(6).map_err(damaged)?)?,
-            transaction: ints(7).map_err(damaged)?.into_iter().map(|v| v as u32).collect(),
+    if optional.service {
+        trace.service = Some(unsigned(longs(5).map_err(damaged)?));
+    }
+    if optional.chains {
+        let actor = 5 + usize::from(optional.service);
+        trace.chains = Some(Chains {
+            actor: short("actor", ints(actor).map_err(damaged)?)?,
+            transaction: ints(actor + 1).map_err(damaged)?.into_iter().map(|v| v as u32).collect(),
         });
     }
     trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
     Ok(trace)
 }
 
-/// Checks version and columns, takes streams and origin; whether the observed columns are there.
+/// Checks version and columns, takes streams and origin; which more columns are there.
 fn read_metadata(
     reader: &SerializedFileReader<File>,
     trace: &mut Trace,
     path: &Path,
-) -> Result<bool> {
+) -> Result<Optional> {
     let metadata = reader.metadata().file_metadata();
     let value_of = |key: &str| {
         let pairs = metadata.key_value_metadata().into_iter().flatten();
@@ -352,12 +376,10 @@ fn read_metadata(
     trace.streams =
         serde_json::from_str(value_of("streams")?).map_err(|_| unreadable("streams"))?;
     trace.origin = serde_json::from_str(value_of("origin")?).map_err(|_| unreadable("origin"))?;
-    let observed = metadata.schema_descr().num_columns() == CORE_COUNT + OBSERVED_COUNT;
-    let expected = schema(observed).map_err(|error| Error::damaged(path, 0, error.to_string()))?;
-    if metadata.schema() != &expected {
-        return Err(Error::damaged(path, 0, "the columns are not those of a trace"));
-    }
-    Ok(observed)
+    let fits = |optional: &Optional| schema(*optional).is_ok_and(|s| &s == metadata.schema());
+    Optional::all()
+        .find(fits)
+        .ok_or_else(|| Error::damaged(path, 0, "the columns are not those of a trace"))
 }
 
 /// Rows of each row group, within what the writer makes: bounds what decoding allocates.
@@ -443,8 +465,8 @@ mod tests {
     fn small() -> Trace {
         let mut trace = oltp_like(&OltpLike { transactions: 40, ..OltpLike::default() });
         let count = trace.count();
-        trace.observed = Some(Observed {
-            service: (0..count as u64).map(|i| 50_000 + i * 37 % 1000).collect(),
+        trace.service = Some((0..count as u64).map(|i| 50_000 + i * 37 % 1000).collect());
+        trace.chains = Some(Chains {
             actor: (0..count).map(|i| (i % 4) as u16).collect(),
             transaction: (0..count).map(|i| (i / 3) as u32).collect(),
         });
@@ -459,7 +481,21 @@ mod tests {
         });
         check_round_trip(&Trace::default());
         check_round_trip(&small());
-        check_round_trip(&Trace { observed: None, ..small() });
+        check_round_trip(&Trace { service: None, ..small() });
+        check_round_trip(&Trace { chains: None, ..small() });
+        check_round_trip(&Trace { service: None, chains: None, ..small() });
+    }
+
+    /// What version 1 wrote of the first 20 requests of [`small`], with and without what was captured.
+    #[test]
+    fn files_of_version_1_still_read() {
+        let mut expected = small();
+        expected.truncate(20);
+        let bytes = include_bytes!("../../tests/data/own-v1-captured.parquet");
+        assert_eq!(read_bytes(bytes).expect("reads"), expected);
+        (expected.service, expected.chains) = (None, None);
+        let bytes = include_bytes!("../../tests/data/own-v1-plain.parquet");
+        assert_eq!(read_bytes(bytes).expect("reads"), expected);
     }
 
     #[test]
@@ -562,17 +598,18 @@ mod tests {
         let at = parquet.windows(key.len()).position(|window| window == key).expect("there");
         // The value follows the key, behind its field header and length.
         let value = at + key.len() + 2;
-        assert_eq!(parquet[value], b'1');
+        assert_eq!(parquet[value], b'2');
         parquet[value] = b'7';
         let error = read_sealed_anew(&parquet).expect_err("from the future");
-        assert!(matches!(error, Error::Version { found: 7, known: 1, .. }), "{error}");
+        assert!(matches!(error, Error::Version { found: 7, known: 2, .. }), "{error}");
     }
 
     /// A file of one request with the given codes, made by a writer that checks nothing.
     fn unchecked(op: i32, stream: i32) -> parquet::errors::Result<Vec<u8>> {
         let trace = Trace { streams: vec![Stream::default()], ..Trace::default() };
         let mut bytes = Vec::new();
-        let (schema, properties) = (Arc::new(schema(false)?), Arc::new(properties(&trace)?));
+        let (schema, properties) =
+            (Arc::new(schema(Optional::of(&trace))?), Arc::new(properties(&trace)?));
         let mut writer = SerializedFileWriter::new(&mut bytes, schema, properties)?;
         let mut group = writer.next_row_group()?;
         put::<Int64Type, _>(&mut group, &[0i64], |v| v)?;
@@ -614,19 +651,17 @@ mod tests {
         let request = (0u64..1 << 40, any::<u64>(), any::<u32>(), 0usize..4, 0u16..3);
         let observed = (any::<u64>(), any::<u16>(), any::<u32>());
         let rows = prop::collection::vec((request, observed), 0..60);
-        (rows, any::<bool>(), "[a-z]{0,8}").prop_map(|(rows, keep, name)| {
+        (rows, any::<(bool, bool)>(), "[a-z]{0,8}").prop_map(|(rows, (service, chains), name)| {
             let mut trace = Trace::default();
-            let mut observed = Observed::default();
             let mut due = 0;
             for ((gap, offset, len, op, stream), (service, actor, transaction)) in rows {
                 due += gap;
                 let offset = Bytes(offset.min(u64::MAX - u64::from(len)));
-                trace.push(Request { due: Nanos(due), offset, len, op: Op::ALL[op], stream });
-                observed.service.push(service);
-                observed.actor.push(actor);
-                observed.transaction.push(transaction);
+                let request = Request { due: Nanos(due), offset, len, op: Op::ALL[op], stream };
+                trace.push_captured(request, Nanos(service), actor, transaction);
             }
-            trace.observed = keep.then_some(observed);
+            trace.service = trace.service.filter(|_| service);
+            trace.chains = trace.chains.filter(|_| chains);
             trace.streams = vec![Stream { name: name.clone() }; 3];
             trace.origin.facts.insert(name.clone(), name);
             trace
