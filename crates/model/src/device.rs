@@ -5,6 +5,9 @@ use std::ops::Range;
 use trace::{Request, Trace};
 use units::{Bytes, Nanos};
 
+use crate::observe::{Cause, Path, Probe};
+use crate::snapshot::SnapshotError;
+
 /// A storage device in virtual time.
 pub trait Device: Send {
     /// Accepts `request` at `now` and says when it completes.
@@ -30,6 +33,58 @@ pub trait Device: Send {
             let request = Request { due: Nanos(due), offset: Bytes(offset), len, op, stream };
             *completion = self.submit(request.due, &request).0;
         }
+    }
+
+    /// [`Device::submit`], and where the time went: the same completion, the path of the request,
+    /// whose parts sum to `completion - now`, and for `probe` what the device did meanwhile.
+    ///
+    /// See [`crate::observe`] for how a model does it; one that does not is of unknown cause.
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let _ = probe;
+        let completion = self.submit(now, request);
+        (completion, Path::of(Cause::Unknown, completion.0 - now.0))
+    }
+
+    /// [`Device::submit_due`], observed: one completion and one path per request.
+    fn submit_due_observed(
+        &mut self,
+        trace: &Trace,
+        range: Range<usize>,
+        completions: &mut [u64],
+        paths: &mut [Path],
+        probe: &mut dyn Probe,
+    ) {
+        assert_eq!(range.len(), completions.len(), "one completion per request");
+        assert_eq!(range.len(), paths.len(), "one path per request");
+        for ((index, completion), path) in range.zip(completions).zip(paths) {
+            let request = trace.request(index);
+            probe.request(index);
+            let found = self.submit_observed(request.due, &request, probe);
+            (*completion, *path) = (found.0.0, found.1);
+        }
+    }
+
+    /// The whole state of the device, exactly; `None` where the model cannot say.
+    ///
+    /// A device of the same parameters that is given it with [`Device::restore`] goes on as this
+    /// one does, byte for byte. The form is the model's own and that of this version only.
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes over the state of a [`Device::snapshot`] of a device with the same parameters.
+    ///
+    /// # Errors
+    /// Where `bytes` are no snapshot of such a device; the state is then undefined, and the device
+    /// is to be dropped.
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let _ = bytes;
+        Err(SnapshotError::Unsupported)
     }
 
     /// The capacity; requests beyond it are a caller's error that the trace check finds first.
@@ -58,6 +113,30 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
         (**self).submit_due(trace, range, completions);
+    }
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        (**self).submit_observed(now, request, probe)
+    }
+    fn submit_due_observed(
+        &mut self,
+        trace: &Trace,
+        range: Range<usize>,
+        completions: &mut [u64],
+        paths: &mut [Path],
+        probe: &mut dyn Probe,
+    ) {
+        (**self).submit_due_observed(trace, range, completions, paths, probe);
+    }
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        (**self).snapshot()
+    }
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        (**self).restore(bytes)
     }
     fn capacity(&self) -> Option<Bytes> {
         (**self).capacity()

@@ -13,10 +13,12 @@
 mod device;
 mod error;
 pub mod linear;
+pub mod observe;
 pub mod profile;
 mod quantiles;
 pub mod ram;
 mod slots;
+pub mod snapshot;
 pub mod write_cache;
 
 pub use device::{Counter, Device};
@@ -25,4 +27,5 @@ pub use linear::{Linear, LinearParameters};
 pub use profile::Profile;
 pub use quantiles::Quantiles;
 pub use ram::{Ram, RamParameters};
+pub use snapshot::SnapshotError;
 pub use write_cache::{WriteCache, WriteCacheParameters};

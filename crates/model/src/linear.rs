@@ -33,6 +33,7 @@
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use crate::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, TrackKind, Watch};
 use crate::quantiles::{Draw, Quantiles, Samplers};
 use crate::slots::Slots;
 use crate::{Counter, Device};
@@ -250,7 +251,13 @@ impl Linear {
     /// A read (`kind` 0) or a write (1). One path for both, since which of them comes next cannot
     /// be predicted.
     #[inline]
-    fn transfer(&mut self, now: u64, request: &Request, kind: usize) -> u64 {
+    fn transfer<W: Watch>(
+        &mut self,
+        now: u64,
+        request: &Request,
+        kind: usize,
+        watch: &mut W,
+    ) -> u64 {
         // Tells the compiler that there are two.
         let kind = kind & 1;
         let sequential = self.ends.is_sequential(kind, request);
@@ -271,6 +278,15 @@ impl Linear {
         let (slot, start) = self.slots.start(admitted);
         let completion = start + service;
         self.slots.occupy(slot, completion);
+        if W::ACTIVE {
+            watch.spend(Cause::SharedWait, admitted - now);
+            watch.spend(Cause::Queue, start - admitted);
+            watch.spend(Cause::Medium, service);
+            let transfer = (admitted, self.shared_free_at);
+            watch.span(Span::new(INTERFACE, Activity::Transfer, transfer.0, transfer.1));
+            let server = Track::server(slot as u32);
+            watch.span(Span::new(server, request.op.into(), start, completion));
+        }
         self.last_completion[kind] = self.last_completion[kind].max(completion);
         self.counts.requests += 1;
         self.counts.sequential += u64::from(sequential);
@@ -279,7 +295,7 @@ impl Linear {
         completion
     }
 
-    fn flush(&mut self, now: u64) -> u64 {
+    fn flush<W: Watch>(&mut self, now: u64, watch: &mut W) -> u64 {
         let idle = now.saturating_sub(self.last_completion[FLUSH]);
         let context = self.residuals.context(idle, self.last_was_flush);
         let bits = self.draw.bits();
@@ -288,32 +304,60 @@ impl Linear {
         let ratio = self.residuals.ratio(FLUSH, pattern, context, dirty_bytes, bits);
         self.counts.requests += 1;
         self.counts.flushes += 1;
-        let (completion, joined) = self.flush.submit(now, &self.flush_cost, ratio);
+        let (start, completion, joined) = self.flush.submit(now, &self.flush_cost, ratio);
+        watch.spend(Cause::Flush, completion - now);
+        if !joined {
+            watch.span(Span::new(FLUSHES, Activity::Flush, start, completion));
+        }
         self.counts.joined_flushes += u64::from(joined);
         self.last_completion[FLUSH] = self.last_completion[FLUSH].max(completion);
         completion
     }
 
-    fn trim(&mut self, now: u64) -> u64 {
+    fn trim<W: Watch>(&mut self, now: u64, watch: &mut W) -> u64 {
         self.draw.bits();
         self.counts.requests += 1;
         let (slot, start) = self.slots.start(now);
         let completion = start + whole_ns(self.trim_ns);
         self.slots.occupy(slot, completion);
+        watch.spend(Cause::Queue, start - now);
+        watch.spend(Cause::Medium, completion - start);
+        watch.span(Span::new(Track::server(slot as u32), Activity::Trim, start, completion));
+        completion
+    }
+
+    #[inline]
+    fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
+        let completion = match request.op {
+            Op::Read | Op::Write => self.transfer(now, request, request.op as usize, watch),
+            Op::Flush => self.flush(now, watch),
+            Op::Trim => self.trim(now, watch),
+        };
+        self.last_was_flush = request.op == Op::Flush;
         completion
     }
 }
 
+/// The shared resource on a timeline.
+const INTERFACE: Track = Track::new(TrackKind::Interface, 0);
+/// Flushes on a timeline.
+const FLUSHES: Track = Track::new(TrackKind::Flush, 0);
+
 impl Device for Linear {
     #[inline]
     fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        let completion = match request.op {
-            Op::Read | Op::Write => self.transfer(now.0, request, request.op as usize),
-            Op::Flush => self.flush(now.0),
-            Op::Trim => self.trim(now.0),
-        };
-        self.last_was_flush = request.op == Op::Flush;
-        Nanos(completion)
+        Nanos(self.serve(now.0, request, &mut Off))
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let mut watch = On::new(probe);
+        let completion = self.serve(now.0, request, &mut watch);
+        (Nanos(completion), watch.into_path())
     }
 
     fn capacity(&self) -> Option<Bytes> {
@@ -543,9 +587,9 @@ impl FlushState {
         self.dirty_requests += is_write;
     }
 
-    /// When a flush that arrives at `now` completes, and whether it shares one that others
-    /// already wait for.
-    fn submit(&mut self, now: u64, cost: &Flush, ratio: f64) -> (u64, bool) {
+    /// When a flush that arrives at `now` starts and completes, and whether it shares one that
+    /// others already wait for.
+    fn submit(&mut self, now: u64, cost: &Flush, ratio: f64) -> (u64, u64, bool) {
         if let Some((start, end)) = self.waiting
             && start <= now
         {
@@ -555,7 +599,7 @@ impl FlushState {
         if let Some((start, end)) = self.waiting
             && self.last_write_end <= start
         {
-            return (end, true);
+            return (start, end, true);
         }
         let busy = self.running_until > now || self.waiting.is_some();
         let queued_behind = self.waiting.map_or(self.running_until, |(_, end)| end);
@@ -566,7 +610,7 @@ impl FlushState {
         } else {
             self.running_until = end;
         }
-        (end, false)
+        (start, end, false)
     }
 
     fn take_dirty_cost(&mut self, cost: &Flush) -> f64 {

@@ -12,6 +12,7 @@
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use crate::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, TrackKind, Watch};
 use crate::slots::Slots;
 use crate::{Counter, Device};
 
@@ -55,23 +56,50 @@ impl Ram {
     }
 }
 
-impl Device for Ram {
+impl Ram {
     #[inline]
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        let (port, start) = self.ports.start(now.0);
+    fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
+        let (port, start) = self.ports.start(now);
         let ready = start + self.latency_ns;
+        watch.spend(Cause::Queue, start - now);
+        watch.spend(Cause::Controller, self.latency_ns);
         let moves_data = matches!(request.op, Op::Read | Op::Write);
         let completion = if moves_data {
             let transfer = (f64::from(request.len) * self.ns_per_byte) as u64;
-            self.interface_free_at = self.interface_free_at.max(ready) + transfer;
+            let admitted = self.interface_free_at.max(ready);
+            self.interface_free_at = admitted + transfer;
             self.bytes += u64::from(request.len);
+            watch.spend(Cause::SharedWait, admitted - ready);
+            watch.spend(Cause::Transfer, transfer);
+            let interface = Track::new(TrackKind::Interface, 0);
+            let end = self.interface_free_at;
+            watch.span(Span::new(interface, Activity::Transfer, admitted, end));
             self.interface_free_at
         } else {
             ready
         };
         self.ports.occupy(port, completion);
+        watch.span(Span::new(Track::server(port as u32), request.op.into(), start, completion));
         self.requests += 1;
-        Nanos(completion)
+        completion
+    }
+}
+
+impl Device for Ram {
+    #[inline]
+    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+        Nanos(self.serve(now.0, request, &mut Off))
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let mut watch = On::new(probe);
+        let completion = self.serve(now.0, request, &mut watch);
+        (Nanos(completion), watch.into_path())
     }
 
     fn capacity(&self) -> Option<Bytes> {

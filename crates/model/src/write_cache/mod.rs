@@ -32,6 +32,9 @@ use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
 use crate::linear::whole_ns;
+use crate::observe::{
+    Activity, Cause, Off, On, Path, Probe, Purpose, Span, Track, TrackKind, Watch,
+};
 use crate::slots::Slots;
 use crate::{Counter, Device};
 use lru::{Lines, State};
@@ -166,21 +169,22 @@ impl<D: Device> WriteCache<D> {
     }
 
     #[inline]
-    fn write(&mut self, now: u64, request: &Request) -> u64 {
+    fn write<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
         let (first, end) = self.span(request);
         if end - first > self.lines.capacity() as u64 {
-            return self.bypass(now, request, first, end);
+            return self.bypass(now, request, (first, end), watch);
         }
         let mut ready = now;
         for line in first..end {
-            ready = self.put(now, ready, line);
+            ready = self.put(now, ready, line, watch);
         }
-        self.hit(ready, request.len)
+        watch.spend(Cause::Destage, ready - now);
+        self.hit(ready, request.len, watch)
     }
 
     /// Makes `line` dirty in the cache, and says when there was room for it.
     #[inline]
-    fn put(&mut self, now: u64, ready: u64, line: u64) -> u64 {
+    fn put<W: Watch>(&mut self, now: u64, ready: u64, line: u64, watch: &mut W) -> u64 {
         self.counts.written_lines += 1;
         if let Some(slot) = self.lines.find(line) {
             let was_dirty = self.lines.make_dirty(slot);
@@ -190,14 +194,14 @@ impl<D: Device> WriteCache<D> {
         if self.lines.insert_dirty(line) {
             return if self.clean_from > now { ready.max(self.clean_from) } else { ready };
         }
-        self.stall(now, ready, line)
+        self.stall(now, ready, line, watch)
     }
 
     /// Frees a line the hard way: waits for the running destage, starting one if there is none.
     #[cold]
-    fn stall(&mut self, now: u64, ready: u64, line: u64) -> u64 {
+    fn stall<W: Watch>(&mut self, now: u64, ready: u64, line: u64, watch: &mut W) -> u64 {
         if !self.lines.has_in_flight() {
-            self.destage(now);
+            self.destage(now, watch);
         }
         self.lines.land();
         let inserted = self.lines.insert_dirty(line);
@@ -211,22 +215,32 @@ impl<D: Device> WriteCache<D> {
 
     /// Time of a request that only touches the cache, from `now`.
     #[inline]
-    fn hit(&mut self, now: u64, len: u32) -> u64 {
+    fn hit<W: Watch>(&mut self, now: u64, len: u32, watch: &mut W) -> u64 {
         let (port, start) = self.ports.start(now);
         let completion = start + whole_ns(self.hit_base_ns + self.hit_ns_per_byte * f64::from(len));
         self.ports.occupy(port, completion);
+        watch.spend(Cause::Queue, start - now);
+        watch.spend(Cause::Cache, completion - start);
+        let track = Track::new(TrackKind::CachePort, port as u32);
+        watch.span(Span::new(track, Activity::Hit, start, completion));
         completion
     }
 
     /// A write larger than the cache goes straight to the device and leaves no line behind.
-    fn bypass(&mut self, now: u64, request: &Request, first: u64, end: u64) -> u64 {
+    fn bypass<W: Watch>(
+        &mut self,
+        now: u64,
+        request: &Request,
+        (first, end): (u64, u64),
+        watch: &mut W,
+    ) -> u64 {
         self.counts.bypassed_writes += 1;
         self.discard(first, end);
-        self.behind.submit(Nanos(now), request).0
+        watch.forward(&mut self.behind, Nanos(now), request).0
     }
 
     #[inline]
-    fn read(&mut self, now: u64, request: &Request) -> u64 {
+    fn read<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
         let (first, end) = self.span(request);
         let mut present = u64::from(self.lines.find(first).is_some());
         if end - first > 1 {
@@ -235,43 +249,60 @@ impl<D: Device> WriteCache<D> {
         }
         if present == end - first {
             self.counts.read_hits += 1;
-            return self.hit(now, request.len);
+            return self.hit(now, request.len, watch);
         }
         self.counts.read_misses += 1;
-        let ready = if present > 0 { self.destage_between(now, first, end) } else { now };
-        self.behind.submit(Nanos(now), request).0.max(ready)
+        if present == 0 {
+            return watch.forward(&mut self.behind, Nanos(now), request).0;
+        }
+        let ready = self.destage_between(now, first, end, watch);
+        self.forward_after(now, ready, request, watch)
+    }
+
+    /// Submits a request to the device behind that does not complete before `ready`, when what it
+    /// needs of the cache has been written back.
+    fn forward_after<W: Watch>(
+        &mut self,
+        now: u64,
+        ready: u64,
+        request: &Request,
+        watch: &mut W,
+    ) -> u64 {
+        let completion = watch.forward(&mut self.behind, Nanos(now), request).0;
+        watch.spend(Cause::Destage, ready.saturating_sub(completion));
+        completion.max(ready)
     }
 
     /// Destages what is dirty of the lines from `first` up to but not including `end`, and says when
     /// that completes.
     #[cold]
-    fn destage_between(&mut self, now: u64, first: u64, end: u64) -> u64 {
+    fn destage_between<W: Watch>(&mut self, now: u64, first: u64, end: u64, watch: &mut W) -> u64 {
         let mut ready = now;
         for line in first..end {
             let Some(slot) = self.lines.find(line) else { continue };
             if self.lines.state(slot) == State::Dirty {
-                ready = ready.max(self.destage_around(now, slot));
+                ready = ready.max(self.destage_around(now, slot, watch));
             }
         }
         ready
     }
 
-    fn flush(&mut self, now: u64, request: &Request) -> u64 {
+    fn flush<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
         if self.protected {
-            return self.hit(now, 0);
+            return self.hit(now, 0, watch);
         }
         let mut drained = if self.lines.has_in_flight() { self.destage_until } else { now };
         while self.lines.dirty() > 0 {
-            drained = drained.max(self.destage(now));
+            drained = drained.max(self.destage(now, watch));
         }
         self.draining = false;
-        self.behind.submit(Nanos(now), request).0.max(drained)
+        self.forward_after(now, drained, request, watch)
     }
 
-    fn trim(&mut self, now: u64, request: &Request) -> u64 {
+    fn trim<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
         let (first, end) = self.span(request);
         self.discard(first, end);
-        self.behind.submit(Nanos(now), request).0
+        watch.forward(&mut self.behind, Nanos(now), request).0
     }
 
     fn discard(&mut self, first: u64, end: u64) {
@@ -287,12 +318,12 @@ impl<D: Device> WriteCache<D> {
 
     /// Destages the least recently written dirty line and its neighbours at `now`, and says when
     /// that completes.
-    fn destage(&mut self, now: u64) -> u64 {
+    fn destage<W: Watch>(&mut self, now: u64, watch: &mut W) -> u64 {
         let slot = self.lines.oldest_dirty().expect("a destage needs a dirty line");
-        self.destage_around(now, slot)
+        self.destage_around(now, slot, watch)
     }
 
-    fn destage_around(&mut self, now: u64, slot: u32) -> u64 {
+    fn destage_around<W: Watch>(&mut self, now: u64, slot: u32, watch: &mut W) -> u64 {
         let line = self.lines.key(slot);
         let dirty = |lines: &Lines, line: u64| {
             lines.find(line).filter(|&slot| lines.state(slot) == State::Dirty)
@@ -326,7 +357,8 @@ impl<D: Device> WriteCache<D> {
             op: Op::Write,
             stream: DESTAGE_STREAM,
         };
-        let completion = self.behind.submit(Nanos(now), &request).0;
+        let completion =
+            watch.background(&mut self.behind, Nanos(now), &request, Purpose::Destage).0;
         self.destage_until = self.destage_until.max(completion);
         completion
     }
@@ -350,7 +382,7 @@ impl<D: Device> WriteCache<D> {
     /// what the request at `now` causes, and is left to the next call.
     #[cold]
     #[inline(never)]
-    fn run_background(&mut self, now: u64) {
+    fn run_background<W: Watch>(&mut self, now: u64, watch: &mut W) {
         while self.background_at < now {
             let dirty = self.lines.dirty();
             self.draining = dirty > if self.draining { self.low_lines } else { self.high_lines };
@@ -363,9 +395,32 @@ impl<D: Device> WriteCache<D> {
             }
             // Whatever is on its way has arrived by then.
             self.lines.land();
-            self.destage(self.background_at);
+            self.destage(self.background_at, watch);
             self.background_at = self.destage_until;
         }
+    }
+
+    #[inline]
+    fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
+        if self.background_at < now {
+            self.run_background(now, watch);
+        }
+        if self.destage_until <= now {
+            self.lines.land();
+        }
+        // Comparisons, the frequent ones first, are predicted better than a jump table.
+        let completion = if request.op == Op::Read {
+            self.read(now, request, watch)
+        } else if request.op == Op::Write {
+            self.write(now, request, watch)
+        } else if request.op == Op::Flush {
+            self.flush(now, request, watch)
+        } else {
+            self.trim(now, request, watch)
+        };
+        self.idle_from = now.saturating_add(self.idle_after_ns);
+        self.background_at = self.next_background(now);
+        completion
     }
 }
 
@@ -378,26 +433,18 @@ const DESTAGE_STREAM: u16 = 0;
 impl<D: Device> Device for WriteCache<D> {
     #[inline]
     fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        let now = now.0;
-        if self.background_at < now {
-            self.run_background(now);
-        }
-        if self.destage_until <= now {
-            self.lines.land();
-        }
-        // Comparisons, the frequent ones first, are predicted better than a jump table.
-        let completion = if request.op == Op::Read {
-            self.read(now, request)
-        } else if request.op == Op::Write {
-            self.write(now, request)
-        } else if request.op == Op::Flush {
-            self.flush(now, request)
-        } else {
-            self.trim(now, request)
-        };
-        self.idle_from = now.saturating_add(self.idle_after_ns);
-        self.background_at = self.next_background(now);
-        Nanos(completion)
+        Nanos(self.serve(now.0, request, &mut Off))
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let mut watch = On::new(probe);
+        let completion = self.serve(now.0, request, &mut watch);
+        (Nanos(completion), watch.into_path())
     }
 
     fn capacity(&self) -> Option<Bytes> {

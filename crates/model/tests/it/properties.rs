@@ -1,6 +1,9 @@
 //! What every model promises.
 
+use std::collections::BTreeMap;
+
 use model::linear::{Context, Line, LinearParameters, Mixed, Residual};
+use model::observe::{Cause, Probe, Purpose, Span};
 use model::{Device, Linear, Quantiles, Ram, RamParameters, WriteCache};
 use proptest::prelude::*;
 use trace::{Op, Request, Trace};
@@ -296,4 +299,69 @@ fn capacity_is_that_of_the_device_behind() {
     parameters.capacity = Some(Bytes(1 << 30));
     let cache = WriteCache::new(Linear::new(&parameters, 1), &small_cache(4));
     assert_eq!(cache.capacity(), Some(Bytes(1 << 30)));
+}
+
+/// Keeps every span.
+#[derive(Default)]
+struct Spans(Vec<Span>);
+
+impl Probe for Spans {
+    fn span(&mut self, span: &Span) {
+        self.0.push(*span);
+    }
+}
+
+proptest! {
+    /// Observing changes nothing, paths sum to times, and no resource does two things at once.
+    #[test]
+    fn observation_accounts_for_all_time(load in load(300), seed: u64) {
+        let unobserved = devices(seed).into_iter().map(|(_, device)| device);
+        for ((name, mut device), mut unobserved) in devices(seed).into_iter().zip(unobserved) {
+            let mut spans = Spans::default();
+            let expected = run(unobserved.as_mut(), &load);
+            for ((now, request), expected) in load.iter().zip(expected) {
+                let found = device.submit_observed(Nanos(*now), request, &mut spans);
+                prop_assert_eq!(found.0.0, expected, "{}: {:?}", name, request);
+                prop_assert_eq!(found.1.total(), expected - now, "{}: {:?}", name, found.1);
+                prop_assert_eq!(found.1.get(Cause::Unknown), 0, "{} tells all", name);
+            }
+            prop_assert_eq!(device.counters(), unobserved.counters());
+            let mut free_at = BTreeMap::new();
+            spans.0.sort_by_key(|span| (span.track, span.start_ns));
+            for span in spans.0 {
+                let free_at = free_at.entry(span.track).or_insert(0);
+                prop_assert!(span.start_ns >= *free_at, "{}: {:?} while busy", name, span);
+                prop_assert!(span.end_ns > span.start_ns, "{}: {:?}", name, span);
+                *free_at = span.end_ns;
+            }
+        }
+    }
+}
+
+/// The same request meets, one after another, every cause that a cached linear device has.
+#[test]
+fn causes_are_told_apart() {
+    let mut parameters = small_cache(2);
+    parameters.hit_base_ns = 100.0;
+    parameters.coalesce_bytes = 4096;
+    let mut device = WriteCache::new(Linear::new(&plain(1_000.0, 0.0), 1), &parameters);
+    let mut spans = Spans::default();
+    let mut path = |now: u64, op, block: u64| {
+        let request = request(op, block * 4096, if op == Op::Flush { 0 } else { 4096 });
+        let path = device.submit_observed(Nanos(now), &request, &mut spans).1;
+        let parts = Cause::ALL.into_iter().filter(|cause| path.get(*cause) > 0);
+        parts.map(|cause| (cause.name(), path.get(cause))).collect::<Vec<_>>()
+    };
+    assert_eq!(path(0, Op::Write, 0), [("cache", 100)]);
+    // The one port is busy.
+    assert_eq!(path(0, Op::Write, 10), [("queue", 100), ("cache", 100)]);
+    // Both lines are dirty: one has to go, for 1 us.
+    assert_eq!(path(500, Op::Write, 20), [("cache", 100), ("destage", 1_000)]);
+    // The one server is busy with it.
+    assert_eq!(path(1_000, Op::Read, 30), [("queue", 500), ("medium", 1_000)]);
+    // Two destages of 1 us behind each other, then 30 us and 0.1 ns per byte of 12,288.
+    assert_eq!(path(3_000, Op::Flush, 0), [("flush", 33_229)]);
+    let destages = spans.0.iter().filter(|span| span.purpose == Purpose::Destage).count();
+    // Each on its server and, taking no time there, not on the interface.
+    assert_eq!(destages, 3);
 }
