@@ -1,7 +1,7 @@
 //! Reading and writing traces: requests per second and bytes per request.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use trace::formats::{own, spc};
+use trace::formats::{Format, ReadOptions, own, read_from, spc};
 use trace::generate::{OltpLike, Pattern, oltp_like, poisson};
 use units::Rate;
 
@@ -30,7 +30,10 @@ fn spc_format(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("spc");
     group.sample_size(10).throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("parse", |bencher| {
-        bencher.iter(|| spc::read_from(text.as_slice(), &path).expect("parsed"));
+        bencher.iter(|| {
+            let input = std::io::Cursor::new(text.clone());
+            read_from(input, &path, Format::Spc, &ReadOptions::default()).expect("parsed")
+        });
     });
     group.finish();
 }

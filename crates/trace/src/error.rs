@@ -31,6 +31,30 @@ pub enum Error {
         line: u64,
         /// What is wrong with it.
         cause: String,
+        /// What a line of the format looks like.
+        grammar: &'static str,
+    },
+    /// A record of a binary format is not what it should be.
+    #[error("{}: byte {offset}: {cause}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Where the record starts, in the decompressed bytes.
+        offset: u64,
+        /// What is wrong with it.
+        cause: String,
+        /// What a record of the format looks like.
+        grammar: &'static str,
+    },
+    /// The file could be of several formats, or is not of the one that was named.
+    #[error("{}: {cause}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Why it was not read.
+        cause: String,
+        /// What to do.
+        hint: String,
     },
     /// A file of our own format is cut off or changed.
     #[error("{}: damaged at byte {offset}: {cause}", path.display())]
@@ -101,13 +125,12 @@ impl events::Hint for Error {
                 io::ErrorKind::WouldBlock => "wait until the other process has written it",
                 _ => return None,
             },
-            Self::Line { .. } => {
-                "an SPC line is ASU,LBA,size,r|w,seconds in the order of time; correct or drop this one"
+            Self::Line { grammar, .. } | Self::Record { grammar, .. } => {
+                return Some(format!("{grammar}; correct it, or read leniently to leave it out"));
             }
+            Self::Format { hint, .. } => return Some(hint.clone()),
             Self::Damaged { .. } => "copy the file again from where it was whole, or capture anew",
-            Self::Foreign { .. } => {
-                "give a trace that wearmark wrote (.parquet) or an SPC text trace"
-            }
+            Self::Foreign { .. } => "name its format if it is one of those that wearmark reads",
             Self::Version { .. } => "read it with the version of wearmark that wrote it, or newer",
             Self::Malformed { .. } => {
                 "sort the requests by due time and name every stream, then write it again"

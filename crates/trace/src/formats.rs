@@ -1,85 +1,121 @@
 //! Traces on disk: one file per format, and [`read`], which tells them apart.
 //!
-//! [`own`] keeps everything a [`Trace`] holds; the others are what public archives use. A format is
-//! recognised by what the file contains, never by its name, and [`read`] says what it saw.
+//! [`own`] keeps everything a [`Trace`] holds; the others are what public archives and other tools
+//! use. A format is recognised by what the file contains, never by its name, and [`read`] says what it
+//! saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a format
+//! implements is in [`decode`].
 
+pub mod decode;
+mod detect;
+mod engine;
+mod finish;
+mod input;
+pub mod notes;
+mod options;
+mod order;
 pub mod own;
 pub mod spc;
+mod streams;
+mod table;
 mod whole_file;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-
-use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, Trace};
 
-/// A format that [`read`] knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Format {
-    /// wearmark's own: Parquet.
-    Own,
-    /// Storage Performance Council text, as the UMass repository has it.
-    Spc,
+pub use detect::{Alternative, Detected, detect};
+pub use finish::START_FACT;
+pub use input::STANDARD_INPUT;
+pub use notes::Notes;
+pub use options::{ReadOptions, TimeUnit};
+pub use streams::{MOST_STREAMS, Streams};
+pub use table::Format;
+
+use decode::Batch;
+use engine::Engine;
+use input::Input;
+use table::{Entry, Reader};
+
+/// What [`read`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The trace.
+    pub trace: Trace,
+    /// What the file was taken for.
+    pub detected: Detected,
+    /// What else there is to say.
+    pub notes: Notes,
 }
 
-impl Format {
-    /// The name used on the screen.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Own => "wearmark Parquet",
-            Self::Spc => "SPC text",
+/// Reads a trace of any known format; the path `-` is standard input. Files may be compressed.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
+    let mut input = Input::open(path)?;
+    let detected = detect::choose(&mut input, options)?;
+    let entry = detect::entry_of(&detected, input.path())?;
+    let mut notes = Notes::default();
+    let trace = match entry.reader {
+        Reader::File(read) if input.can_be_read_again() => read(path)?,
+        Reader::File(_) => {
+            return Err(Error::Format {
+                path: input.path().to_owned(),
+                cause: format!("{} cannot be read from a stream", entry.format.title()),
+                hint: "give the name of the uncompressed file".to_owned(),
+            });
         }
-    }
-}
-
-/// What a file was taken for, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Detected {
-    /// The format.
-    pub format: Format,
-    /// What in the file says so, a few words.
-    pub evidence: String,
-}
-
-/// Reads a trace of any known format.
-pub fn read(path: &Path) -> Result<(Trace, Detected)> {
-    let detected = detect(path)?;
-    let trace = match detected.format {
-        Format::Own => own::read(path)?,
-        Format::Spc => spc::read(path)?,
+        Reader::Lines(_) | Reader::Stream(_) => {
+            let inputs = parts(path, input, entry)?;
+            decode_all(inputs, entry, options, &mut notes)?
+        }
     };
-    Ok((trace, detected))
+    Ok(Reading { trace, detected, notes })
 }
 
-/// Says which format a file has, from its first bytes.
-pub fn detect(path: &Path) -> Result<Detected> {
-    let mut start = Vec::new();
-    let file = File::open(path).map_err(Error::io(path))?;
-    file.take(4096).read_to_end(&mut start).map_err(Error::io(path))?;
-    if start.starts_with(own::PARQUET_MARK) {
-        let evidence = "starts with the Parquet mark PAR1".to_owned();
-        return Ok(Detected { format: Format::Own, evidence });
-    }
-    let foreign = |cause: String| Error::Foreign { path: path.to_owned(), cause };
-    let first_line = start.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    let Some(first_line) = first_line else {
-        return Err(foreign("it is empty".to_owned()));
+/// Reads a trace of a known format from anything; `path` is what errors and the origin call it.
+pub fn read_from(
+    reader: impl std::io::Read + Send + 'static,
+    path: &Path,
+    format: Format,
+    options: &ReadOptions,
+) -> Result<(Trace, Notes)> {
+    let mut notes = Notes::default();
+    let entry = detect::entry_named(format, path)?;
+    let input = Input::new(reader, path, None)?;
+    let trace = decode_all(vec![input], entry, options, &mut notes)?;
+    Ok((trace, notes))
+}
+
+/// Every file of the trace that `path` is one of; `input` is that one, open.
+fn parts(path: &Path, input: Input, entry: &Entry) -> Result<Vec<Input>> {
+    let Some(parts) = entry.parts.filter(|_| path != Path::new(STANDARD_INPUT)) else {
+        return Ok(vec![input]);
     };
-    let shown = String::from_utf8_lossy(&first_line[..first_line.len().min(60)]);
-    match spc::check_line(first_line) {
-        Ok(()) => {
-            let evidence = format!("first line reads as ASU,LBA,size,op,seconds: {shown}");
-            Ok(Detected { format: Format::Spc, evidence })
+    let paths = parts(path).map_err(Error::io(path))?;
+    if paths.len() < 2 {
+        return Ok(vec![input]);
+    }
+    paths.iter().map(|path| Input::open(path)).collect()
+}
+
+fn decode_all(
+    mut inputs: Vec<Input>,
+    entry: &Entry,
+    options: &ReadOptions,
+    notes: &mut Notes,
+) -> Result<Trace> {
+    let mut batch = Batch::new(Streams::new(entry.stream_prefix), entry.has_service);
+    let path = inputs[0].path().to_owned();
+    let mut engine = Engine { lenient: options.lenient, grammar: entry.grammar, notes };
+    match entry.reader {
+        Reader::Lines(format) => engine.lines(&mut inputs[0], &*format(options), &mut batch)?,
+        Reader::Stream(decoder) => {
+            engine.stream(&mut inputs, &mut *decoder(options), &mut batch)?;
         }
-        Err(cause) => {
-            let shown = shown.escape_debug();
-            Err(foreign(format!("it starts with '{shown}', which is not SPC text: {cause}")))
+        Reader::File(_) => {
+            let cause = format!("{} is read from a file of its own", entry.format.title());
+            return Err(Error::Format { path, cause, hint: "give its name".to_owned() });
         }
     }
+    Ok(finish::finish(batch, entry, &path, notes))
 }
 
 #[cfg(test)]
@@ -98,15 +134,19 @@ mod tests {
         (directory, path)
     }
 
+    fn read_plain(path: &Path) -> Result<Reading> {
+        read(path, &ReadOptions::default())
+    }
+
     #[test]
     fn formats_are_told_apart_by_content() {
         let (_directory, path) = file(b"");
         let trace = poisson(1, 100, Rate(1000.0), &Pattern::default());
         own::write(&trace, &path).expect("written");
-        let (read_back, detected) = read(&path).expect("reads");
+        let Reading { trace: read_back, detected, .. } = read_plain(&path).expect("reads");
         assert_eq!((read_back, detected.format), (trace.clone(), Format::Own));
         spc::write(&trace, &path).expect("written");
-        let (read_back, detected) = read(&path).expect("reads");
+        let Reading { trace: read_back, detected, .. } = read_plain(&path).expect("reads");
         assert_eq!((read_back.due, detected.format), (trace.due, Format::Spc));
         assert!(detected.evidence.contains("0,"), "{}", detected.evidence);
     }
@@ -114,7 +154,7 @@ mod tests {
     #[track_caller]
     fn check_foreign(content: &[u8], expected: &str) {
         let (_directory, path) = file(content);
-        let error = read(&path).expect_err("foreign");
+        let error = read_plain(&path).expect_err("foreign");
         assert!(matches!(error, Error::Foreign { .. }) && error.hint().is_some());
         let text = error.to_string();
         assert!(text.contains(expected), "{text}");
@@ -124,15 +164,15 @@ mod tests {
     fn anything_else_is_refused_with_what_it_looks_like() {
         check_foreign(b"", "it is empty");
         check_foreign(b"\n \n", "it is empty");
-        check_foreign(b"\x7fELF\x02", "'\\u{7f}ELF\\u{2}', which is not SPC text: ASU is not");
+        check_foreign(b"\x7fELF\x02", "'\\u{7f}ELF\\u{2}', which fits none of the formats");
         check_foreign(b"Timestamp,Response,IOType\n", "it starts with 'Timestamp,Response,IOType'");
-        check_foreign(b"PAR2 and so on", "ASU is not a whole number");
+        check_foreign(b"PAR2 and so on", "'PAR2 and so on'");
     }
 
     #[test]
     fn a_wrong_line_behind_a_right_one_is_an_error_of_that_line() {
         let (_directory, path) = file(b"0,1,512,r,0.0\nnonsense\n");
-        let error = read(&path).expect_err("a wrong line");
+        let error = read_plain(&path).expect_err("a wrong line");
         assert!(error.to_string().contains("trace:2: ASU is not"), "{error}");
         assert!(error.hint().is_some());
     }
@@ -140,8 +180,8 @@ mod tests {
     #[test]
     fn a_missing_file_or_a_directory_is_an_error() {
         let (directory, _path) = file(b"");
-        assert!(matches!(read(directory.path()), Err(Error::Io { .. })));
-        let error = read(&directory.path().join("none")).expect_err("missing");
+        assert!(matches!(read_plain(directory.path()), Err(Error::Io { .. })));
+        let error = read_plain(&directory.path().join("none")).expect_err("missing");
         assert_eq!(error.hint().as_deref(), Some("check the path"));
     }
 }

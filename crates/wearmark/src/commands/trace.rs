@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use report::format;
 use trace::Trace;
+use trace::formats::{ReadOptions, Reading};
 
 use super::{Context, Outcome, output};
 use crate::cli::TraceCommand;
@@ -21,18 +22,17 @@ pub fn run(command: TraceCommand, context: &Context) -> anyhow::Result<Outcome> 
 
 /// Reads a trace of any known format and says on standard error what it was taken for.
 pub fn read(path: &Path, _context: &Context) -> anyhow::Result<Trace> {
-    let (trace, _) = trace::formats::read(path)?;
-    Ok(trace)
+    Ok(trace::formats::read(path, &ReadOptions::default())?.trace)
 }
 
 fn info(path: &Path, context: &Context) -> anyhow::Result<()> {
-    let (trace, detected) = trace::formats::read(path)?;
+    let Reading { trace, detected, .. } = trace::formats::read(path, &ReadOptions::default())?;
     let info = trace::info::characterise(&trace);
     if context.json {
         return output::json(&info);
     }
     let mut text =
-        format!("{}: {} ({})\n", path.display(), detected.format.name(), detected.evidence);
+        format!("{}: {} ({})\n", path.display(), detected.format.title(), detected.evidence);
     if !trace.origin.source.is_empty() {
         text.push_str(&format!("made by: {}\n", trace.origin.source));
     }

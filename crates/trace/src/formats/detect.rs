@@ -1,0 +1,178 @@
+//! Which format an input has: every format looks at its start and says how well it fits.
+//!
+//! Lines of five whole numbers are SSDsim's, MQSim's, DiskSim's or Tencent's; each of them judges by
+//! what it could mean (see their files), and what else it could have been is kept in
+//! [`Detected::others`]. A format that was named is taken at its word where its lines read at all.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::{Batch, LineFormat};
+use super::input::Input;
+use super::table::{Entry, Guess, Start, TABLE, entry};
+use super::{Format, ReadOptions, Streams};
+use crate::{Error, Result};
+
+/// Bytes looked at.
+const START_BYTES: usize = 64 << 10;
+/// Lines looked at.
+const START_LINES: usize = 200;
+
+/// What a file was taken for, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detected {
+    /// The format.
+    pub format: Format,
+    /// What in the file says so, a few words.
+    pub evidence: String,
+    /// How it is compressed: `gzip` or `zstd`.
+    #[serde(default)]
+    pub compression: Option<String>,
+    /// What else it could be, the likeliest first.
+    #[serde(default)]
+    pub others: Vec<Alternative>,
+}
+
+/// Another format that the start of a file fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alternative {
+    /// The format.
+    pub format: Format,
+    /// What would speak for it.
+    pub evidence: String,
+}
+
+/// Says which format a file has, from its start.
+pub fn detect(path: &Path) -> Result<Detected> {
+    choose(&mut Input::open(path)?, &ReadOptions::default())
+}
+
+/// The entry of what was detected.
+pub(super) fn entry_of(detected: &Detected, path: &Path) -> Result<&'static Entry> {
+    entry_named(detected.format, path)
+}
+
+/// The entry of a format.
+pub(super) fn entry_named(format: Format, path: &Path) -> Result<&'static Entry> {
+    entry(format).ok_or_else(|| Error::Format {
+        path: path.to_owned(),
+        cause: format!("this build does not read {}", format.title()),
+        hint: "convert it to a format that it reads".to_owned(),
+    })
+}
+
+/// Chooses the format of an input that nothing was read from.
+pub(super) fn choose(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
+    let path = input.path().to_owned();
+    let compression = input.compression.map(str::to_owned);
+    let bytes = input.peek(START_BYTES)?.to_vec();
+    let lines = lines(&bytes);
+    let start = Start { bytes: &bytes, lines, options };
+    if let Some(format) = options.format {
+        let entry = entry_named(format, &path)?;
+        let evidence = match (entry.guess)(&start) {
+            Some(guess) => format!("named by the user; {}", guess.evidence),
+            None => "named by the user, though nothing in it says so".to_owned(),
+        };
+        return Ok(Detected { format, evidence, compression, others: Vec::new() });
+    }
+    let mut guesses: Vec<(Format, Guess)> =
+        TABLE.iter().filter_map(|entry| Some((entry.format, (entry.guess)(&start)?))).collect();
+    // Stable: equals stay in the order of the table.
+    guesses.sort_by_key(|(_, guess)| std::cmp::Reverse(guess.score));
+    let mut guesses = guesses.into_iter();
+    let Some((format, guess)) = guesses.next() else {
+        return Err(Error::Foreign { path, cause: foreign(&start) });
+    };
+    let others =
+        guesses.map(|(format, guess)| Alternative { format, evidence: guess.evidence }).collect();
+    Ok(Detected { format, evidence: guess.evidence, compression, others })
+}
+
+/// The first lines that are not blank.
+fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    let cut = bytes.len() == START_BYTES;
+    let mut lines: Vec<&[u8]> = bytes
+        .split(|byte| *byte == b'\n')
+        .map(super::decode::without_return)
+        .filter(|line| !super::decode::is_blank(line))
+        .take(START_LINES)
+        .collect();
+    if cut && lines.len() > 1 && lines.len() < START_LINES {
+        // The last one may be cut off.
+        lines.pop();
+    }
+    lines
+}
+
+/// What an input looks like that is none of the formats.
+fn foreign(start: &Start<'_>) -> String {
+    let Some(first) = start.lines.first() else {
+        return "it is empty".to_owned();
+    };
+    let shown = String::from_utf8_lossy(&first[..first.len().min(60)]);
+    format!("it starts with '{}', which fits none of the formats", shown.escape_debug())
+}
+
+/// The share of the first lines that a format reads, and the first of them to show.
+pub(super) struct Fit<'a> {
+    #[allow(dead_code, reason = "for formats that look alike")]
+    /// Rows of the lines that read.
+    pub rows: Batch,
+    /// Lines that do not.
+    pub bad: usize,
+    /// Lines looked at.
+    pub lines: usize,
+    /// The first line that reads.
+    pub first: &'a [u8],
+}
+
+/// Tries a format of lines on the start of an input; `None` where less than half of the lines
+/// read.
+pub(super) fn fit<'a>(
+    start: &Start<'a>,
+    format: &dyn LineFormat,
+    has_service: bool,
+) -> Option<Fit<'a>> {
+    let mut rows = Batch::new(Streams::new(""), has_service);
+    let (mut bad, mut first) = (0, None);
+    for line in &start.lines {
+        let before = rows.count();
+        match format.line(line, &mut rows) {
+            Ok(()) if rows.count() > before => _ = first.get_or_insert(*line),
+            Ok(()) => {}
+            Err(_) => bad += 1,
+        }
+    }
+    let lines = start.lines.len();
+    (bad * 2 <= lines && !rows.is_empty()).then_some(Fit { rows, bad, lines, first: first? })
+}
+
+/// A line to show as evidence.
+pub(super) fn shown(line: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&line[..line.len().min(60)]);
+    shown.escape_debug().to_string()
+}
+
+/// The guess of a format whose lines nothing else reads like: 90, or 60 where one line in ten is bad,
+/// or 30.
+pub(super) fn guess_by_lines(
+    start: &Start<'_>,
+    format: &dyn LineFormat,
+    fields: &str,
+) -> Option<Guess> {
+    let fit = fit(start, format, true)?;
+    let evidence = match fit.bad {
+        0 => format!("lines read as {fields}: {}", shown(fit.first)),
+        bad => {
+            format!("all but {bad} of {} lines read as {fields}: {}", fit.lines, shown(fit.first))
+        }
+    };
+    let score = match fit.bad {
+        0 => 90,
+        bad if bad * 10 <= fit.lines => 60,
+        _ => 30,
+    };
+    Some(Guess { score, evidence })
+}

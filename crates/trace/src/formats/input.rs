@@ -1,0 +1,216 @@
+//! Where the bytes of a trace come from: a file or standard input, plain, gzip or zstd.
+//!
+//! Compression is recognised by its magic (RFC 1952 section 2.3.1, RFC 8878 section 3.1.1), never by
+//! the name, and undone while reading; several members or frames in a row are one input. A stream
+//! that ends early or is corrupt is an error with its place in the decompressed bytes.
+//!
+//! Tests: all three forms of one text, cut short, read in trickles.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// The name that stands for standard input.
+pub const STANDARD_INPUT: &str = "-";
+
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// Zstandard skippable frames have any of sixteen magics that end so; `pzstd` starts with one.
+const ZSTD_SKIPPABLE: &[u8] = &[0x2a, 0x4d, 0x18];
+
+/// One input, decompressed.
+pub(super) struct Input {
+    /// What errors call it.
+    path: PathBuf,
+    /// Looked at but not consumed.
+    start: Vec<u8>,
+    start_taken: usize,
+    reader: Box<dyn Read + Send>,
+    /// Bytes handed out.
+    taken: u64,
+    /// Name of the compression.
+    pub compression: Option<&'static str>,
+    /// Size of the plain file, where it is one.
+    pub size_bytes: Option<u64>,
+}
+
+impl Input {
+    /// Opens a file, or standard input by its name `-`.
+    pub fn open(path: &Path) -> Result<Self> {
+        if path == Path::new(STANDARD_INPUT) {
+            return Self::new(io::stdin(), Path::new("standard input"), None);
+        }
+        let file = File::open(path).map_err(Error::io(path))?;
+        let metadata = file.metadata().map_err(Error::io(path))?;
+        let size = metadata.is_file().then_some(metadata.len());
+        Self::new(file, path, size)
+    }
+
+    /// Around anything; `path` is what errors call it.
+    pub fn new(
+        mut reader: impl Read + Send + 'static,
+        path: &Path,
+        size_bytes: Option<u64>,
+    ) -> Result<Self> {
+        let mut magic = Vec::new();
+        (&mut reader).take(4).read_to_end(&mut magic).map_err(Error::io(path))?;
+        let kind = if magic.starts_with(GZIP_MAGIC) {
+            Some("gzip")
+        } else if magic.starts_with(ZSTD_MAGIC) || magic.get(1..4) == Some(ZSTD_SKIPPABLE) {
+            Some("zstd")
+        } else {
+            None
+        };
+        let mut start = Vec::new();
+        let reader: Box<dyn Read + Send> = match kind {
+            None => {
+                start = magic;
+                Box::new(reader)
+            }
+            Some("gzip") => {
+                Box::new(flate2::read::MultiGzDecoder::new(io::Cursor::new(magic).chain(reader)))
+            }
+            Some(_) => {
+                let whole = io::Cursor::new(magic).chain(reader);
+                Box::new(zstd::stream::read::Decoder::new(whole).map_err(Error::io(path))?)
+            }
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            start,
+            start_taken: 0,
+            reader,
+            taken: 0,
+            compression: kind,
+            size_bytes: size_bytes.filter(|_| kind.is_none()),
+        })
+    }
+
+    /// What errors call it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file can be opened again and read as it is: no pipe, not compressed.
+    pub fn can_be_read_again(&self) -> bool {
+        self.size_bytes.is_some()
+    }
+
+    /// The first `count` bytes, fewer only where the input has fewer; they are still to be read.
+    pub fn peek(&mut self, count: usize) -> Result<&[u8]> {
+        let missing = count.saturating_sub(self.start.len()) as u64;
+        let read = (&mut self.reader).take(missing).read_to_end(&mut self.start);
+        read.map_err(|error| self.fault(error))?;
+        Ok(&self.start[..count.min(self.start.len())])
+    }
+
+    /// Reads some bytes; zero only at the end.
+    pub fn read(&mut self, room: &mut [u8]) -> Result<usize> {
+        let waiting = &self.start[self.start_taken..];
+        let count = if waiting.is_empty() {
+            loop {
+                match self.reader.read(room) {
+                    Ok(count) => break count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(self.fault(error)),
+                }
+            }
+        } else {
+            let count = waiting.len().min(room.len());
+            room[..count].copy_from_slice(&waiting[..count]);
+            self.start_taken += count;
+            count
+        };
+        self.taken += count as u64;
+        Ok(count)
+    }
+
+    /// What a failed read means: of a compressed stream, mostly that the file is damaged.
+    fn fault(&self, error: io::Error) -> Error {
+        match self.compression {
+            Some(kind) if error.raw_os_error().is_none() => {
+                let cause = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => format!("the {kind} stream ends early"),
+                    _ => format!("the {kind} stream is corrupt ({error})"),
+                };
+                let offset = self.taken + (self.start.len() - self.start_taken) as u64;
+                Error::damaged(&self.path, offset, cause)
+            }
+            _ => Error::io(&self.path)(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).expect("compressed");
+        encoder.finish().expect("compressed")
+    }
+
+    fn zstd(text: &[u8]) -> Vec<u8> {
+        zstd::encode_all(text, 1).expect("compressed")
+    }
+
+    fn read_all(bytes: Vec<u8>, peek: usize, step: usize) -> Result<Vec<u8>> {
+        let mut input = Input::new(io::Cursor::new(bytes), Path::new("file"), None)?;
+        input.peek(peek)?;
+        let mut all = Vec::new();
+        let mut room = vec![0; step];
+        loop {
+            match input.read(&mut room)? {
+                0 => return Ok(all),
+                count => all.extend_from_slice(&room[..count]),
+            }
+        }
+    }
+
+    #[test]
+    fn every_form_reads_the_same_whatever_was_looked_at() {
+        let text: Vec<u8> = (0..5000u32).flat_map(u32::to_le_bytes).collect();
+        for form in [text.clone(), gzip(&text), zstd(&text)] {
+            for (peek, step) in [(0, 1), (1, 7), (3, 1000), (4096, 4096), (1 << 20, 1 << 20)] {
+                assert_eq!(read_all(form.clone(), peek, step).expect("reads"), text);
+            }
+        }
+    }
+
+    #[test]
+    fn members_in_a_row_are_one_input() {
+        for compress in [gzip, zstd] {
+            let bytes = [compress(b"one "), compress(b""), compress(b"two")].concat();
+            assert_eq!(read_all(bytes, 2, 100).expect("reads"), b"one two");
+        }
+        let skippable =
+            [&[0x53, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9], zstd(b"x").as_slice()].concat();
+        assert_eq!(read_all(skippable, 0, 9).expect("reads"), b"x");
+    }
+
+    #[test]
+    fn short_inputs_are_themselves() {
+        for text in [&b""[..], b"\x1f", b"\x28\xb5\x2f", b"abc", b"abcd"] {
+            assert_eq!(read_all(text.to_vec(), 10, 3).expect("reads"), text);
+        }
+    }
+
+    #[test]
+    fn cut_or_damaged_streams_are_named() {
+        let text = vec![b'x'; 100_000];
+        for (kind, bytes) in [("gzip", gzip(&text)), ("zstd", zstd(&text))] {
+            let error = read_all(bytes[..bytes.len() - 3].to_vec(), 0, 1 << 20).expect_err("cut");
+            let expected = format!("the {kind} stream ends early");
+            assert!(error.to_string().ends_with(&expected), "{error}");
+            let mut bytes = bytes;
+            let middle = bytes.len() / 2;
+            bytes[middle..].fill(0xee);
+            let error = read_all(bytes, 0, 1 << 20).expect_err("damaged");
+            assert!(matches!(error, Error::Damaged { .. }), "{error}");
+        }
+    }
+}
