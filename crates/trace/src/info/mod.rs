@@ -6,6 +6,10 @@
 //! count only as requests and in the times. Addresses of different streams are taken as those of one
 //! device for the figures in all. Table-tested against hand-counted traces.
 
+mod lru;
+pub mod miss_ratio;
+mod touches;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
