@@ -12,6 +12,7 @@
 
 mod device;
 mod error;
+pub mod flash;
 pub mod linear;
 pub mod observe;
 pub mod profile;

@@ -1,6 +1,7 @@
 //! Behaviour of the models: properties, oracles and closed forms.
 
 mod closed_forms;
+mod flash;
 mod properties;
 mod support;
 mod write_cache_oracle;

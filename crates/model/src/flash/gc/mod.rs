@@ -1,0 +1,95 @@
+//! Which block is cleaned next, and when.
+//!
+//! A policy is one file here: a type that implements [`Victim`], a variant of [`GcPolicy`] and a
+//! line in [`super::build`]. See `docs/adding-an-ftl.md`.
+//!
+//! Invariants of every policy: a victim is a closed block of the plane asked for; a block that was
+//! taken is not offered again before it is closed again; as long as some closed block has a dead
+//! page, taking victims one after another reaches one. Property-tested against slow oracles.
+
+pub mod greedy;
+
+pub use greedy::Greedy;
+
+use super::snapshot::{Reader, Writer};
+use super::{Blocks, Error, Geometry};
+
+/// Chooses the block that a plane cleans next.
+///
+/// The translation layer tells a policy of every change to a closed block; open and free blocks are
+/// no business of it. Calls are static (the translation layer is generic), so an empty method costs
+/// nothing.
+pub trait Victim: Send + Clone {
+    /// `block` of `plane` was written full; `valid` of its pages still hold data.
+    fn closed(&mut self, plane: u32, block: u32, valid: u16);
+
+    /// A page of the closed `block` of `plane` died and leaves `valid` live ones.
+    fn invalidated(&mut self, plane: u32, block: u32, valid: u16);
+
+    /// Takes the block to clean next out of the closed ones of `plane`; `None` where there is none.
+    fn take(&mut self, plane: u32, blocks: &Blocks) -> Option<u32>;
+
+    /// Takes `block` of `plane`, which is closed, out: wear levelling wants it.
+    fn remove(&mut self, plane: u32, block: u32, blocks: &Blocks);
+
+    /// Writes everything that decides later choices.
+    fn save(&self, to: &mut Writer);
+
+    /// Reads back what [`Victim::save`] wrote.
+    ///
+    /// # Errors
+    /// Where the bytes are not of such a policy.
+    fn load(&mut self, from: &mut Reader) -> Result<(), Error>;
+}
+
+/// The policies by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GcPolicy {
+    /// The block with the fewest live pages: [`Greedy`].
+    #[default]
+    Greedy,
+}
+
+/// When a plane is cleaned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GcMode {
+    /// Whole blocks, as soon as a write leaves too few free ones.
+    #[default]
+    Foreground,
+    /// A few moves after every write, once too few blocks are free.
+    Incremental {
+        /// Moves after each write, at least 1.
+        pages_per_write: u32,
+    },
+    /// Besides foreground cleaning, page by page while the die is idle.
+    Idle {
+        /// How long a die must have been idle, ns.
+        after_ns: u64,
+        /// Free blocks of a plane that are enough.
+        until_blocks: u32,
+    },
+}
+
+/// How cleaning works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcParameters {
+    /// Which block.
+    pub policy: GcPolicy,
+    /// When.
+    pub mode: GcMode,
+    /// Cleaning starts when a plane has fewer free blocks, at least 2.
+    pub low_blocks: u32,
+    /// Whether moved pages go to blocks of their own instead of among new data.
+    pub separate: bool,
+    /// Whether chips copy pages by themselves, without the channel.
+    pub copy_back: bool,
+}
+
+/// Everything that a policy may size its tables by.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicyContext<'a> {
+    /// The device.
+    pub geometry: &'a Geometry,
+    /// Decides every random choice.
+    pub seed: u64,
+}

@@ -1,0 +1,150 @@
+//! The flash array in time: what every translation layer issues its operations to.
+//!
+//! A die works on one command at a time and takes them in the order in which they are issued; a
+//! channel carries one transfer at a time and takes them where they fit ([`super::channel`]).
+//!
+//! - **program**: the data cross the channel into the die's page register once both are free, then
+//!   the die is busy programming.
+//! - **read**: the die reads the page into its register, then the data cross the channel once that
+//!   is free; the die stays busy until its register is empty.
+//! - **copy** (cleaning): read and program on the same die, in between over the channel and back
+//!   unless the chips can copy back. Transfers of cleaning lengthen the copy but do not delay those
+//!   of requests, which go first on the bus; at most one page, a few microseconds, would be the
+//!   difference.
+//! - **erase**: the die is busy.
+//!
+//! Invariants: no operation ends before it was issued; a die's operations do not overlap; a
+//! saturated geometry moves exactly what its arithmetic says (tests in `tests/it/flash`).
+
+use super::channel::Channel;
+use super::snapshot::{Reader, Writer};
+use super::{Error, Geometry, Timing};
+
+/// Dies and channels with their timelines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nand {
+    pub(crate) die_free_at: Vec<u64>,
+    pub(crate) channels: Vec<Channel>,
+    channel_of_die: Vec<u16>,
+    die_of_plane: Vec<u32>,
+    /// By place of the page in its block, ns.
+    read_ns: Vec<u32>,
+    program_ns: Vec<u32>,
+    erase_ns: u64,
+    page_ps: u64,
+    command_ps: u64,
+    page_bytes: u32,
+    /// Both transfers of a copy; zero where the chips copy back.
+    copy_bus_ns: u64,
+    uniform_copy_ns: Option<u64>,
+}
+
+impl Nand {
+    /// An idle array.
+    pub fn new(geometry: &Geometry, timing: &Timing, copy_back: bool) -> Self {
+        let dies = 0..geometry.die_count();
+        let planes = 0..geometry.plane_count();
+        let page_ps = timing.bus_ps(geometry.page_bytes);
+        let command_ps = timing.command_ps();
+        let copy_bus_ps = if copy_back { 0 } else { 2 * (page_ps + command_ps) };
+        let copy_bus_ns = (copy_bus_ps + 500) / 1000;
+        let one_class = timing.read_ns.len() == 1 && timing.program_ns.len() == 1;
+        let cells_ns = timing.read_ns[0].round() as u64 + timing.program_ns[0].round() as u64;
+        Self {
+            die_free_at: vec![0; dies.len()],
+            channels: vec![Channel::new(); geometry.channels as usize],
+            channel_of_die: dies.map(|die| geometry.channel_of_die(die) as u16).collect(),
+            die_of_plane: planes.map(|plane| geometry.die_of_plane(plane)).collect(),
+            read_ns: timing.read_table(geometry),
+            program_ns: timing.program_table(geometry),
+            erase_ns: timing.erase_ns.round() as u64,
+            page_ps,
+            command_ps,
+            page_bytes: geometry.page_bytes,
+            copy_bus_ns,
+            uniform_copy_ns: one_class.then_some(cells_ns + copy_bus_ns),
+        }
+    }
+
+    /// When the die of `plane` is free next.
+    #[inline]
+    pub fn free_at(&self, plane: u32) -> u64 {
+        self.die_free_at[self.die_of_plane[plane as usize] as usize]
+    }
+
+    /// Reads page `page` of a block of `plane` at `now` and moves `bytes` of it to the controller.
+    /// Gives the end of the transfer.
+    #[inline]
+    pub fn read(&mut self, now: u64, plane: u32, page: u32, bytes: u32) -> u64 {
+        let die = self.die_of_plane[plane as usize] as usize;
+        let start = self.die_free_at[die].max(now);
+        let ready = start + u64::from(self.read_ns[page as usize]);
+        let channel = usize::from(self.channel_of_die[die]);
+        let ps = self.transfer_ps(bytes);
+        let end = self.channels[channel].reserve(now, ready, ps);
+        self.die_free_at[die] = end;
+        end
+    }
+
+    /// Moves a page, asked for at `now` and not before `start`, to the die of `plane` and programs
+    /// it as page `page` of its block. Gives the end of the program.
+    #[inline]
+    pub fn program(&mut self, now: u64, start: u64, plane: u32, page: u32) -> u64 {
+        let die = self.die_of_plane[plane as usize] as usize;
+        let start = self.die_free_at[die].max(start);
+        let channel = usize::from(self.channel_of_die[die]);
+        let ps = self.page_ps + self.command_ps;
+        let moved = self.channels[channel].reserve(now, start, ps);
+        let end = moved + u64::from(self.program_ns[page as usize]);
+        self.die_free_at[die] = end;
+        end
+    }
+
+    /// How long a copy takes from page `from` of a block to page `to` of another of the same die.
+    #[inline]
+    pub fn copy_ns(&self, from: u32, to: u32) -> u64 {
+        u64::from(self.read_ns[from as usize])
+            + u64::from(self.program_ns[to as usize])
+            + self.copy_bus_ns
+    }
+
+    /// How long any copy takes where all pages are alike.
+    #[inline]
+    pub fn uniform_copy_ns(&self) -> Option<u64> {
+        self.uniform_copy_ns
+    }
+
+    /// How long an erase takes.
+    #[inline]
+    pub fn erase_ns(&self) -> u64 {
+        self.erase_ns
+    }
+
+    /// Keeps the die of `plane` busy for `ns` from when it is free, but not before `from`: copies
+    /// and erases. Gives the end.
+    #[inline]
+    pub fn occupy(&mut self, plane: u32, from: u64, ns: u64) -> u64 {
+        let free_at = &mut self.die_free_at[self.die_of_plane[plane as usize] as usize];
+        *free_at = (*free_at).max(from) + ns;
+        *free_at
+    }
+
+    #[inline]
+    fn transfer_ps(&self, bytes: u32) -> u64 {
+        if bytes == self.page_bytes {
+            return self.page_ps + self.command_ps;
+        }
+        // Multiplying first keeps the rounding below a picosecond per byte.
+        self.page_ps * u64::from(bytes) / u64::from(self.page_bytes) + self.command_ps
+    }
+
+    pub(crate) fn save(&self, to: &mut Writer) {
+        to.u64s(&self.die_free_at);
+        self.channels.iter().for_each(|channel| channel.save(to));
+    }
+
+    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+        from.u64s(&mut self.die_free_at)?;
+        self.channels.iter_mut().try_for_each(|channel| channel.load(from))
+    }
+}

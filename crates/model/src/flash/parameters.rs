@@ -1,0 +1,124 @@
+//! Everything that makes a flash device, and which of it cannot be.
+
+use super::{
+    AllocationScheme, Error, Flaw, GcMode, GcParameters, Geometry, Timing, WearParameters,
+};
+
+/// The parameters of a flash device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlashParameters {
+    /// Its parts.
+    pub geometry: Geometry,
+    /// Its speed.
+    pub timing: Timing,
+    /// Pages that a host can address; the rest of the raw capacity is over-provisioned.
+    pub logical_pages: u32,
+    /// Which plane takes a page.
+    pub allocation: AllocationScheme,
+    /// Streams that are written to blocks of their own, at least 1; requests belong to the stream
+    /// of their number modulo this.
+    pub host_streams: u32,
+    /// Cleaning.
+    pub gc: GcParameters,
+    /// Wear.
+    pub wear: WearParameters,
+    /// Time of the controller and the interface, added to every request, ns.
+    pub overhead_ns: u64,
+}
+
+impl FlashParameters {
+    /// Logical pages of a device of `geometry` that keeps `share` of its raw capacity to itself,
+    /// rounded to the nearest.
+    pub fn logical_pages_at(geometry: &Geometry, share: f64) -> u32 {
+        (geometry.page_count() as f64 * (1.0 - share)).round().clamp(0.0, f64::from(u32::MAX))
+            as u32
+    }
+
+    /// Share of the raw capacity that is not addressable, 0 to 1: the definition of profiles.
+    pub fn over_provisioning(&self) -> f64 {
+        1.0 - f64::from(self.logical_pages) / self.geometry.page_count() as f64
+    }
+
+    /// Raw capacity beyond the addressable one over the addressable one: what much of the
+    /// literature and most data sheets call over-provisioning.
+    pub fn spare_over_logical(&self) -> f64 {
+        self.geometry.page_count() as f64 / f64::from(self.logical_pages) - 1.0
+    }
+
+    /// Blocks of each plane that cannot hold old data: the free ones that cleaning keeps, and the
+    /// open ones.
+    pub fn reserved_blocks_per_plane(&self) -> u32 {
+        self.gc.low_blocks + self.host_streams + u32::from(self.gc.separate)
+    }
+
+    /// Logical pages that the fullest plane must hold.
+    pub(crate) fn plane_pages_most(&self) -> u64 {
+        u64::from(self.logical_pages).div_ceil(u64::from(self.geometry.plane_count()))
+    }
+
+    /// Blocks that each plane can lose before it cannot hold its data.
+    pub(crate) fn spare_blocks_per_plane(&self) -> u32 {
+        let room = self.geometry.blocks_per_plane - self.reserved_blocks_per_plane();
+        let needed = self.plane_pages_most() / u64::from(self.geometry.pages_per_block) + 1;
+        room.saturating_sub(needed as u32)
+    }
+
+    /// Refuses a device that cannot exist.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] with the parameter, as a profile calls it, and the cause.
+    pub fn check(&self) -> Result<(), Error> {
+        Ok(self.flaw()?)
+    }
+
+    pub(crate) fn flaw(&self) -> Result<(), Flaw> {
+        self.geometry.flaw()?;
+        self.timing.flaw()?;
+        self.wear.flaw()?;
+        if self.logical_pages == 0 {
+            return Err(Flaw::new("over_provisioning", "nothing is left to hold data"));
+        }
+        if self.host_streams == 0 || self.host_streams > 64 {
+            return Err(Flaw::new("streams", "there are from 1 to 64 streams"));
+        }
+        if self.gc.low_blocks < 2 {
+            let cause = "cleaning needs one free block for new data and one for moves";
+            return Err(Flaw::new("gc.low_blocks", cause));
+        }
+        match self.gc.mode {
+            GcMode::Incremental { pages_per_write: 0 } => {
+                let cause = "a cleaning that moves nothing never ends";
+                return Err(Flaw::new("gc.pages_per_write", cause));
+            }
+            GcMode::Idle { until_blocks, .. } if until_blocks < self.gc.low_blocks => {
+                let cause = "it is below gc.low_blocks, where writes wait for cleaning";
+                return Err(Flaw::new("gc.until_blocks", cause));
+            }
+            _ => {}
+        }
+        if self.overhead_ns > 3_600_000_000_000 {
+            return Err(Flaw::new("overhead_us", "it is longer than an hour"));
+        }
+        self.capacity_flaw()
+    }
+
+    /// Cleaning needs a closed block with a dead page whenever it starts.
+    fn capacity_flaw(&self) -> Result<(), Flaw> {
+        let Geometry { blocks_per_plane, pages_per_block, .. } = self.geometry;
+        let reserved = self.reserved_blocks_per_plane();
+        let room =
+            u64::from(blocks_per_plane.saturating_sub(reserved)) * u64::from(pages_per_block);
+        let needed = self.plane_pages_most();
+        if needed >= room {
+            return Err(Flaw::new(
+                "over_provisioning",
+                format!(
+                    "it cannot hold the data: each plane holds up to {needed} logical pages, and \
+                     of its {blocks_per_plane} blocks {reserved} are reserved for cleaning and \
+                     open blocks, which leaves {room} pages"
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
