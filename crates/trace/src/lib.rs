@@ -14,6 +14,7 @@ mod error;
 pub mod formats;
 pub mod generate;
 pub mod info;
+pub mod known;
 mod request;
 
 pub use columns::{Chains, Malformed, Origin, Stream, Trace};

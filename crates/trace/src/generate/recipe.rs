@@ -1,0 +1,160 @@
+//! Recipes: the text form of a generator, which can be kept, shipped and shared.
+//!
+//! TOML with a `kind`: `workload` (phases of streams), `oltp_like`, or `imitation` (fitted to a
+//! trace). A recipe and a seed make the same trace for ever. Tested: every shipped recipe reads,
+//! and what is written reads back as it was.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::workload::Workload;
+use super::{OltpLike, oltp_like};
+use crate::Trace;
+
+/// A generator in its text form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Recipe {
+    /// Phases of streams.
+    Workload(Workload),
+    /// A database under transactions; `requests` is ignored for its `transactions`.
+    OltpLike(OltpLike),
+}
+
+/// A figure of a recipe that makes no trace.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{place}{key} {cause}")]
+pub struct Invalid {
+    place: String,
+    key: String,
+    cause: String,
+}
+
+impl Invalid {
+    pub(crate) fn new(key: &str, cause: &str) -> Self {
+        Self { place: String::new(), key: key.to_owned(), cause: cause.to_owned() }
+    }
+
+    /// Names the part of the recipe that the figure stands in.
+    #[must_use]
+    pub(super) fn within(self, place: &str) -> Self {
+        let inner = self.place.trim_end_matches(": ").to_owned();
+        let place =
+            if inner.is_empty() { format!("{place}: ") } else { format!("{place}, {inner}: ") };
+        Self { place, ..self }
+    }
+}
+
+impl events::Hint for Invalid {
+    fn hint(&self) -> Option<String> {
+        Some(
+            "'wearmark trace generate --list' names the patterns, their options and recipes"
+                .to_owned(),
+        )
+    }
+}
+
+/// Above zero and finite.
+pub(super) fn positive(key: &str, value: f64) -> Result<(), Invalid> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Invalid::new(key, "must be above 0"))
+}
+
+/// 0 to 1, with a little room for sums of decimal fractions.
+pub(super) fn share(key: &str, value: f64) -> Result<(), Invalid> {
+    if (0.0..=1.0 + 1e-9).contains(&value) {
+        return Ok(());
+    }
+    Err(Invalid::new(key, "must be 0 to 1"))
+}
+
+impl Recipe {
+    /// Reads the text form.
+    pub fn from_toml(text: &str) -> Result<Self, Invalid> {
+        let recipe: Self = toml::from_str(text)
+            .map_err(|error| Invalid::new("the recipe", error.to_string().trim()))?;
+        if let Self::Workload(workload) = &recipe {
+            workload.check()?;
+        }
+        Ok(recipe)
+    }
+
+    /// The text form.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("recipes have a TOML form")
+    }
+
+    /// What it is, a sentence.
+    pub fn description(&self) -> &str {
+        match self {
+            Self::Workload(workload) => &workload.description,
+            Self::OltpLike(_) => {
+                "a database under transactions: page reads, log appends, checkpoints"
+            }
+        }
+    }
+
+    /// The trace of `requests`, or of the recipe's own number, that belongs to `seed`.
+    pub fn generate(&self, seed: u64, requests: Option<u64>) -> Result<Trace, Invalid> {
+        match self {
+            Self::Workload(workload) => {
+                workload.generate(seed, requests.unwrap_or(workload.requests))
+            }
+            Self::OltpLike(settings) => Ok(oltp_like(&OltpLike { seed, ..*settings })),
+        }
+    }
+}
+
+/// Name and TOML text of every shipped recipe.
+pub fn shipped() -> &'static [(&'static str, &'static str)] {
+    SHIPPED
+}
+
+/// The text of the shipped recipe `name`.
+pub fn find_shipped(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+}
+
+static SHIPPED: &[(&str, &str)] = &[
+    ("financial1-like", include_str!("../../../../recipes/financial1-like.toml")),
+    ("oltp-like", include_str!("../../../../recipes/oltp-like.toml")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use events::Hint as _;
+
+    #[test]
+    fn shipped_recipes_read_and_survive_their_text_form() {
+        for (name, text) in shipped() {
+            let recipe = Recipe::from_toml(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(Recipe::from_toml(&recipe.to_toml()).as_ref(), Ok(&recipe), "{name}");
+            let trace = recipe.generate(1, Some(1000)).expect("sound");
+            assert_eq!(trace.validate(), Ok(()), "{name}");
+            assert_eq!(find_shipped(name), Some(*text));
+        }
+        assert_eq!(find_shipped("absent"), None);
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, expected: &str) {
+        let error = Recipe::from_toml(text).expect_err("refused");
+        assert!(error.to_string().contains(expected) && error.hint().is_some(), "{error}");
+    }
+
+    #[test]
+    fn wrong_recipes_are_refused_with_the_place() {
+        check_refused("", "kind");
+        check_refused("kind = 'nonsense'", "nonsense");
+        check_refused("kind = 'oltp_like'\npages = 3", "pages");
+        let text = find_shipped("financial1-like").expect("ships");
+        check_refused(
+            &text.replacen("read_share = ", "read_share = 7", 1),
+            "read_share must be 0 to 1",
+        );
+    }
+}
