@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use trace::formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
 /// How will my transactions run on that storage, what limits them, and how wrong may the answer be?
@@ -217,23 +218,82 @@ pub struct OltpRun {
 pub enum TraceCommand {
     /// Say what is in a trace
     Info {
-        /// The trace
-        trace: PathBuf,
+        #[command(flatten)]
+        input: TraceInput,
     },
-    /// Convert a trace; the format follows the name: .parquet or .spc
-    Convert {
-        /// The trace to read
-        from: PathBuf,
-        /// The trace to write
-        to: PathBuf,
-    },
+    /// Convert a trace; the format follows the name, or --to
+    Convert(Convert),
+}
+
+/// A trace to read, and how
+#[derive(Debug, Args)]
+pub struct TraceInput {
+    /// The trace: a file of any known format, plain, gzip or zstd; - for standard input
+    pub trace: PathBuf,
+    #[command(flatten)]
+    pub reading: Reading,
+}
+
+/// How a trace is read where its file does not say
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Reading")]
+pub struct Reading {
+    /// Format of the trace; told from its content otherwise
+    #[arg(long, value_parser = format_parser())]
+    pub format: Option<Format>,
+    /// Leave bad lines out, count them and show the first, instead of stopping
+    #[arg(long)]
+    pub lenient: bool,
+    /// Unit of its times, where it is not the documented one: ns, 100ns, us, ms or s
+    #[arg(long, value_name = "UNIT")]
+    pub time_unit: Option<TimeUnit>,
+    /// Size of its sectors, where it is not the documented one
+    #[arg(long, value_name = "SIZE")]
+    pub sector: Option<Bytes>,
+    /// What an op of 1 means, where it is not as documented
+    #[arg(long, value_name = "OP", value_enum)]
+    pub op_1: Option<NumericOp>,
+    /// Size of the device that it was taken on; requests beyond it are reported
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: Option<Bytes>,
+    /// Take the times at which requests were queued, where it also has those of their issue
+    #[arg(long)]
+    pub queued_times: bool,
+}
+
+/// What a number stands for in formats whose op is a number
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NumericOp {
+    /// A read
+    Read,
+    /// A write
+    Write,
+}
+
+/// Names of formats, listed in the help and completed by the shell.
+fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let values = Format::ALL.iter().map(|f| PossibleValue::new(f.name()).help(f.title()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
+}
+
+/// `wearmark trace convert`
+#[derive(Debug, Args)]
+pub struct Convert {
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// The trace to write
+    pub output: PathBuf,
+    /// Format to write; told from the name of the output otherwise
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    pub to: Option<Format>,
 }
 
 /// `wearmark sim`
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// The trace
-    pub trace: PathBuf,
+    #[command(flatten)]
+    pub input: TraceInput,
     /// Shipped profiles by name, or TOML files; repeat for several
     #[arg(long, short, required = true)]
     pub profile: Vec<String>,
@@ -268,8 +328,8 @@ pub enum ProfileCommand {
 /// `wearmark replay`
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The trace
-    pub trace: PathBuf,
+    #[command(flatten)]
+    pub input: TraceInput,
     /// A file to create, or a directory to create one in
     #[arg(long)]
     pub target: PathBuf,
@@ -303,8 +363,8 @@ pub enum Mode {
 /// `wearmark validate`
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// A trace that the profile's fit has not seen
-    pub trace: PathBuf,
+    #[command(flatten)]
+    pub input: TraceInput,
     /// The profile: a TOML file, or a shipped one's name
     #[arg(long, short)]
     pub profile: String,

@@ -29,13 +29,15 @@ pub enum Outcome {
 pub struct Context {
     /// The live view.
     pub view: View,
+    /// No progress and no remarks; errors and warnings only.
+    pub quiet: bool,
     /// Print JSON.
     pub json: bool,
 }
 
 /// Runs the command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    let context = Context { view: View::new(cli.quiet), json: cli.json };
+    let context = Context { view: View::new(cli.quiet), quiet: cli.quiet, json: cli.json };
     match cli.command {
         Command::Doctor { directory } => doctor::run(&directory, &context),
         Command::Study(command) => study::run(command, &context),

@@ -10,13 +10,13 @@ use study::stages::replay::{first, mode};
 use study::validation::{self, Sides};
 use units::Rate;
 
-use super::trace::read;
+use super::trace::input::read;
 use super::{Context, Outcome, output};
 use crate::cli;
 
 /// `wearmark replay`
 pub fn run(arguments: &cli::Replay, context: &Context) -> anyhow::Result<Outcome> {
-    let mut trace = read(&arguments.trace, context)?;
+    let mut trace = read(&arguments.input, context)?.trace;
     if let Some(duration) = arguments.duration {
         trace = first(trace, duration);
     }
@@ -118,7 +118,7 @@ fn certificate(certificate: &Certificate) -> String {
 
 /// `wearmark validate`
 pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<Outcome> {
-    let trace = first(read(&arguments.trace, context)?, arguments.duration);
+    let trace = first(read(&arguments.input, context)?.trace, arguments.duration);
     let profile = read_profile(&arguments.profile)?;
     let mut runs = Vec::new();
     for _ in 0..2 {

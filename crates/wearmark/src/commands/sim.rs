@@ -4,7 +4,7 @@ use report::format;
 use serde::Serialize;
 use study::scenarios::read_profile;
 
-use super::trace::read;
+use super::trace::input::read;
 use super::{Context, Outcome, output};
 use crate::cli::Sim;
 
@@ -20,7 +20,7 @@ struct Simulated {
 
 /// Simulates the trace on every profile.
 pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
-    let trace = read(&arguments.trace, context)?;
+    let trace = read(&arguments.input, context)?.trace;
     let mut results = Vec::new();
     for name in &arguments.profile {
         let mut profile = read_profile(name)?;

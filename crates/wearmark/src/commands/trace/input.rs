@@ -1,0 +1,85 @@
+//! Reading a trace for any command that takes one: options, what was understood, warnings.
+
+use events::{Sink, Warning};
+use trace::formats::{self, Notes, ReadOptions, Reading};
+
+use crate::cli::{self, NumericOp, TraceInput};
+use crate::commands::Context;
+use crate::failure::Advice;
+
+/// Reads the trace that `arguments` name and says on standard error what it was taken for, what was
+/// left out and what is suspect.
+pub fn read(arguments: &TraceInput, context: &Context) -> anyhow::Result<Reading> {
+    let reading = formats::read(&arguments.trace, &options(&arguments.reading)?)?;
+    let place = arguments.trace.display().to_string();
+    let lines = lines(&place, &reading);
+    if !context.quiet {
+        for line in lines {
+            eprintln!("{line}");
+        }
+    }
+    bad_records(&place, &reading.notes, context);
+    for warning in &reading.notes.warnings {
+        context.view.emit(events::Event::Warning(warning.clone()));
+    }
+    Ok(reading)
+}
+
+fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
+    let sector_bytes = given.sector.map(|sector| u32::try_from(sector.0)).transpose();
+    let too_large = |_| Advice::error("--sector is larger than 4 GiB", "512 and 4KiB are usual");
+    Ok(ReadOptions {
+        format: given.format,
+        lenient: given.lenient,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        time_unit: given.time_unit,
+        sector_bytes: sector_bytes.map_err(too_large)?,
+        read_is_one: given.op_1.map(|op| op == NumericOp::Read),
+        capacity: given.capacity,
+        queued_times: given.queued_times,
+    })
+}
+
+/// What is worth a line: nothing for our own format, which leaves no questions.
+fn lines(place: &str, reading: &Reading) -> Vec<String> {
+    let Reading { trace, detected, notes } = reading;
+    if detected.format == formats::Format::Own {
+        return Vec::new();
+    }
+    let mut lines = vec![format!("{place}: {} ({})", detected.format.title(), detected.evidence)];
+    for other in &detected.others {
+        lines.push(format!(
+            "  could also be {} ({}); --format {} takes it so",
+            other.format.title(),
+            other.evidence,
+            other.format.name()
+        ));
+    }
+    if !notes.understood.is_empty() {
+        lines.push(format!("  taken: {}", notes.understood.join(", ")));
+    }
+    if notes.out_of_order > 0 {
+        lines.push(format!(
+            "  sorted by time: {} of {} requests stood behind a later one",
+            notes.out_of_order,
+            trace.count()
+        ));
+    }
+    lines.extend(notes.counted.iter().map(|c| format!("  {}: {}", c.what, c.count)));
+    lines
+}
+
+/// Bad records are always shown: they are missing from every figure that follows.
+fn bad_records(place: &str, notes: &Notes, context: &Context) {
+    if notes.bad == 0 {
+        return;
+    }
+    let shown: Vec<String> =
+        notes.bad_first.iter().map(|bad| format!("{}: {}", bad.place, bad.cause)).collect();
+    let more = notes.bad - notes.bad_first.len() as u64;
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let message =
+        format!("{place}: {} bad records left out: {}{more}", notes.bad, shown.join("; "));
+    let warning = Warning::new("trace", "bad_records", message);
+    context.view.emit(events::Event::Warning(warning));
+}

@@ -1,0 +1,17 @@
+//! `wearmark trace`: one file per subcommand.
+
+mod convert;
+mod info;
+pub mod input;
+
+use super::{Context, Outcome};
+use crate::cli::TraceCommand;
+
+/// Runs the command.
+pub fn run(command: TraceCommand, context: &Context) -> anyhow::Result<Outcome> {
+    match command {
+        TraceCommand::Info { input } => info::run(&input, context)?,
+        TraceCommand::Convert(arguments) => convert::run(&arguments, context)?,
+    }
+    Ok(Outcome::Fine)
+}
