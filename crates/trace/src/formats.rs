@@ -5,6 +5,9 @@
 //! saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a format
 //! implements is in [`decode`].
 
+pub mod blkparse;
+mod blktrace;
+mod block_events;
 pub mod decode;
 mod detect;
 mod engine;
@@ -18,6 +21,7 @@ pub mod spc;
 mod streams;
 mod table;
 mod whole_file;
+mod words;
 
 use std::path::Path;
 

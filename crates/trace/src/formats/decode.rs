@@ -9,6 +9,7 @@
 //! The answer of a decoder must not depend on where a piece of input ends; the engine's tests cut
 //! inputs everywhere.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::notes::Notes;
@@ -47,6 +48,11 @@ pub struct Batch {
     /// As long as the others where the format has service times, else empty.
     pub(super) service: Vec<u64>,
     has_service: bool,
+    /// Which layer the trace shows, see [`crate::Origin::layer`]; empty where the format leaves it
+    /// open.
+    pub layer: &'static str,
+    /// What the origin is to keep beyond the requests.
+    pub facts: BTreeMap<String, String>,
     /// Streams seen; a decoder takes the index of a row's stream from here.
     pub streams: Streams,
     /// Lines that held no request: blank ones, comments, headers, bad ones in a lenient reading.
@@ -64,6 +70,8 @@ impl Batch {
             stream: Vec::new(),
             service: Vec::new(),
             has_service,
+            layer: "",
+            facts: BTreeMap::new(),
             streams,
             lines_without_row: 0,
         }
@@ -101,6 +109,12 @@ impl Batch {
     /// Whether rows carry service times.
     pub(super) fn has_service(&self) -> bool {
         self.has_service
+    }
+
+    /// Replaces the service times, for formats of which only some traces have them. As many as rows.
+    pub(super) fn set_service(&mut self, service: Option<Vec<u64>>) {
+        self.has_service = service.is_some();
+        self.service = service.unwrap_or_default();
     }
 
     /// Lines taken, where every line is a row or was skipped.

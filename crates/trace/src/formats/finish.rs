@@ -14,7 +14,7 @@ pub const START_FACT: &str = "start_ns";
 /// Builds the trace.
 pub(super) fn finish(mut batch: Batch, entry: &Entry, path: &Path, notes: &mut Notes) -> Trace {
     notes.out_of_order = order::sort(&mut batch);
-    let mut facts = std::collections::BTreeMap::new();
+    let mut facts = std::mem::take(&mut batch.facts);
     if entry.times == Times::Absolute
         && let Some(&start) = batch.due.first()
     {
@@ -43,7 +43,7 @@ pub(super) fn finish(mut batch: Batch, entry: &Entry, path: &Path, notes: &mut N
         stream: batch.stream,
         service,
         streams,
-        origin: Origin { layer: String::new(), source, facts },
+        origin: Origin { layer: batch.layer.to_owned(), source, facts },
         ..Trace::default()
     };
     debug_assert_eq!(trace.validate(), Ok(()));

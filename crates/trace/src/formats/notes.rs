@@ -70,3 +70,22 @@ impl Notes {
         }
     }
 }
+
+/// What a writer's format could not hold, counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses(Vec<Counted>);
+
+impl Losses {
+    /// Counts one.
+    pub(super) fn add(&mut self, what: &'static str) {
+        match self.0.iter_mut().find(|known| known.what == what) {
+            Some(known) => known.count += 1,
+            None => self.0.push(Counted { what: what.to_owned(), count: 1 }),
+        }
+    }
+
+    /// All of them.
+    pub(super) fn into_counted(self) -> Vec<Counted> {
+        self.0
+    }
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::decode::{Decoder, LineFormat, Times};
-use super::{ReadOptions, own, spc};
+use super::{ReadOptions, blkparse, blktrace, own, spc};
 use crate::{Result, Trace};
 
 macro_rules! formats {
@@ -67,6 +67,14 @@ formats! {
     VscsiCsv = "vscsi-csv", "CloudPhysics CSV";
     /// libCacheSim's oracleGeneral, binary.
     OracleGeneral = "oracle-general", "oracleGeneral binary";
+    /// Events in the plain list of WiscSee.
+    Wiscsee = "wiscsee", "WiscSee event list";
+    /// hfplayer's CSV, with measured latencies.
+    Hfplayer = "hfplayer", "hfplayer CSV";
+    /// Hewlett-Packard's SRT, binary, with service times.
+    HpSrt = "hp-srt", "HP SRT binary";
+    /// fio's latency log with offsets.
+    FioLatency = "fio-latency", "fio latency log";
 }
 
 /// How a format is read.
@@ -76,7 +84,6 @@ pub(super) enum Reader {
     /// Line by line, in parallel where that helps.
     Lines(fn(&ReadOptions) -> Box<dyn LineFormat>),
     /// In order.
-    #[allow(dead_code, reason = "until a format is")]
     Stream(fn(&ReadOptions) -> Box<dyn Decoder>),
 }
 
@@ -122,7 +129,7 @@ pub(super) struct Entry {
 }
 
 /// The formats that this build reads.
-pub(super) static TABLE: &[&Entry] = &[&OWN, &spc::ENTRY];
+pub(super) static TABLE: &[&Entry] = &[&OWN, &spc::ENTRY, &blktrace::ENTRY, &blkparse::ENTRY];
 
 static OWN: Entry = Entry {
     format: Format::Own,

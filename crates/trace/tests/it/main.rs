@@ -1,0 +1,4 @@
+//! Whole files through the public interface: samples of public traces, and other programs.
+
+mod block_events;
+mod shared;
