@@ -64,7 +64,6 @@ impl LruStack {
         Self { groups: vec![EMPTY; 64], blocks: 0, marks: Marks::new(FIRST_CAPACITY) }
     }
 
-    #[cfg(test)]
     /// Distinct blocks touched so far.
     pub(crate) fn blocks(&self) -> u64 {
         u64::from(self.blocks)

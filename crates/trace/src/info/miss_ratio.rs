@@ -29,7 +29,7 @@ const SUB_BITS: u32 = 7;
 const COMPARED_SIZES: u32 = 100;
 
 /// A miss-ratio curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MissRatioCurve {
     /// Bytes of a block.
     pub block_bytes: u64,
@@ -187,6 +187,17 @@ impl Distances {
     /// Touches counted.
     pub(crate) fn count(&self) -> u64 {
         self.firsts + self.counts.iter().sum::<u64>()
+    }
+
+    /// Counts by power of two of the distance in blocks, distance 0 with 1: (first distance behind
+    /// the class, count), scaled to the whole where a share of the blocks was looked at.
+    pub(crate) fn octaves(&self, rate: f64) -> Vec<(u64, f64)> {
+        let mut classes = std::collections::BTreeMap::new();
+        for (index, &count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let distance = (edge_of(index) as f64 / rate) as u64;
+            *classes.entry(distance.max(1).ilog2()).or_insert(0.0) += count as f64 / rate;
+        }
+        classes.into_iter().map(|(octave, count)| (2 << octave, count)).collect()
     }
 
     /// The curve of what was counted at `rate` out of `touches` in all.

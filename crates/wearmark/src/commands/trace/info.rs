@@ -28,15 +28,16 @@ pub fn run(arguments: &TraceInput, context: &Context) -> anyhow::Result<()> {
         ["STREAM", "REQUESTS", "BYTES", "READS", "WRITES", "FLUSHES", "MEAN SIZE", "SEQUENTIAL"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for part in std::iter::once(&info.all).chain(&info.streams) {
+        let counts = &part.counts;
         rows.push(vec![
             part.name.clone(),
-            part.requests.to_string(),
-            format::bytes((part.read_bytes + part.write_bytes) as f64),
-            format::percent(part.read_share),
-            format::percent(part.write_share),
-            format::percent(part.flush_share),
-            format::bytes(part.mean_size_bytes),
-            format::percent(part.sequential_share),
+            counts.requests.to_string(),
+            format::bytes((counts.read_bytes + counts.write_bytes) as f64),
+            format::percent(counts.read_share),
+            format::percent(counts.write_share),
+            format::percent(counts.flush_share),
+            format::bytes(counts.mean_size_bytes),
+            format::percent(part.sequentiality.sequential_share),
         ]);
     }
     text.push_str(&output::table(&rows));
