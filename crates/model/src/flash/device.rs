@@ -15,7 +15,8 @@ use units::{Bytes, Nanos};
 
 use super::allocation::{Dynamic, Static};
 use super::gc::{Greedy, PolicyContext};
-use super::mapping::{Mapping, PageMapped, PageWrite};
+use super::mapping::block::{Bast, Fast, Replacement};
+use super::mapping::{BlockMapped, Mapping, PageMapped, PageWrite, Translation};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
 use super::{AllocationScheme, Counts, Error, FlashParameters, GcPolicy, Wear};
@@ -76,10 +77,32 @@ pub trait FlashDevice: Device {
 /// Where no such device can exist.
 pub fn build(parameters: &FlashParameters, seed: u64) -> Result<Box<dyn FlashDevice>, Error> {
     parameters.check()?;
+    match parameters.translation {
+        Translation::Page => {}
+        Translation::Block { width, open } => {
+            return Ok(blockwise(parameters, width, seed, |n| Replacement::new(n, open)));
+        }
+        Translation::Bast { width, logs } => {
+            return Ok(blockwise(parameters, width, seed, |n| Bast::new(n, logs)));
+        }
+        Translation::Fast { width, logs } => {
+            return Ok(blockwise(parameters, width, seed, |n| Fast::new(n, logs)));
+        }
+    }
     let context = PolicyContext { geometry: &parameters.geometry, seed };
     Ok(match parameters.gc.policy {
         GcPolicy::Greedy => with_victims(parameters, Greedy::new(&context), seed),
     })
+}
+
+/// A device that maps whole blocks; `layer` makes its layer for so many logical blocks.
+fn blockwise<L: super::mapping::block::Layer + 'static>(
+    parameters: &FlashParameters,
+    width: u32,
+    seed: u64,
+    layer: impl FnOnce(usize) -> L,
+) -> Box<dyn FlashDevice> {
+    Box::new(Flash::new(parameters, BlockMapped::new(parameters, width, layer), seed))
 }
 
 fn with_victims<V: super::gc::Victim + 'static>(

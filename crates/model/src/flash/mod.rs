@@ -47,7 +47,7 @@ pub use error::Error;
 pub(crate) use error::Flaw;
 pub use gc::{GcMode, GcParameters, GcPolicy};
 pub use geometry::{Geometry, NONE};
-pub use mapping::{Mapping, PageMapped, PageWrite};
+pub use mapping::{Mapping, PageMapped, PageWrite, Translation};
 pub use nand::Nand;
 pub use parameters::FlashParameters;
 pub use timing::{CellKind, Timing};

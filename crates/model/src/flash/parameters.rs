@@ -1,7 +1,8 @@
 //! Everything that makes a flash device, and which of it cannot be.
 
 use super::{
-    AllocationScheme, Error, Flaw, GcMode, GcParameters, Geometry, Timing, WearParameters,
+    AllocationScheme, Error, Flaw, GcMode, GcParameters, Geometry, Timing, Translation,
+    WearParameters,
 };
 
 /// The parameters of a flash device.
@@ -13,7 +14,9 @@ pub struct FlashParameters {
     pub timing: Timing,
     /// Pages that a host can address; the rest of the raw capacity is over-provisioned.
     pub logical_pages: u32,
-    /// Which plane takes a page.
+    /// How logical pages are found.
+    pub translation: Translation,
+    /// Which plane takes a page, where any may.
     pub allocation: AllocationScheme,
     /// Streams that are written to blocks of their own, at least 1; requests belong to the stream
     /// of their number modulo this.
@@ -99,7 +102,10 @@ impl FlashParameters {
         if self.overhead_ns > 3_600_000_000_000 {
             return Err(Flaw::new("overhead_us", "it is longer than an hour"));
         }
-        self.capacity_flaw()
+        match self.translation {
+            Translation::Page => self.capacity_flaw(),
+            blocks => blocks.flaw(self),
+        }
     }
 
     /// Cleaning needs a closed block with a dead page whenever it starts.

@@ -13,7 +13,7 @@ use units::{Bytes, Nanos};
 
 use super::{
     AllocationScheme, CellKind, FlashParameters, GcMode, GcParameters, GcPolicy, Geometry, Order,
-    Timing, WearParameters,
+    Timing, Translation, WearParameters,
 };
 
 /// Configuration A.
@@ -39,6 +39,7 @@ pub fn configuration_a() -> FlashParameters {
             bus_width_bits: 8,
         },
         logical_pages: FlashParameters::logical_pages_at(&geometry, 0.1875),
+        translation: Translation::Page,
         allocation: AllocationScheme::Static(Order::CWDP),
         host_streams: 1,
         gc: GcParameters {

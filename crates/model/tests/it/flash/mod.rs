@@ -1,4 +1,5 @@
 //! The flash model: golden latencies, arithmetic ceilings, the slow oracle, closed forms.
 
+mod block_layers;
 mod golden;
 mod support;
