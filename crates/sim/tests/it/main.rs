@@ -1,5 +1,6 @@
 //! Simulations from outside the crate.
 
 mod closed_loop;
+mod golden;
 mod profiles;
 mod replay;
