@@ -116,7 +116,7 @@ impl Samplers {
     /// The ratio that table `number` has for 64 random bits.
     #[inline]
     pub(crate) fn ratio(&self, number: u16, bits: u64) -> f64 {
-        let table = usize::from(number) * 2 * BINS;
+        let table = usize::from(number) * (2 * BINS);
         let bin = (bits >> 56) as usize;
         if bin == BINS - 1 {
             return f64::from(self.values[table + BINS + (bits >> 48) as usize % BINS]);
@@ -142,8 +142,24 @@ impl Draw {
     #[inline]
     pub(crate) fn bits(&mut self) -> u64 {
         let bits = rng::mix(self.state);
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.skip();
         bits
+    }
+
+    /// The next request needs none.
+    #[inline]
+    pub(crate) fn skip(&mut self) {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+
+    /// For a snapshot.
+    pub(crate) fn state(self) -> u64 {
+        self.state
+    }
+
+    /// From a snapshot.
+    pub(crate) fn set_state(&mut self, state: u64) {
+        self.state = state;
     }
 }
 

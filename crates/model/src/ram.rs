@@ -14,7 +14,8 @@ use units::{Bytes, Nanos};
 
 use crate::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, TrackKind, Watch};
 use crate::slots::Slots;
-use crate::{Counter, Device};
+use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
+use crate::{Counter, Device, SnapshotError};
 
 /// What the model of a DRAM SSD needs to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub struct Ram {
     capacity: Option<Bytes>,
     requests: u64,
     bytes: u64,
+    /// Of the parameters.
+    fingerprint: u64,
 }
 
 impl Ram {
@@ -52,6 +55,7 @@ impl Ram {
             capacity: parameters.capacity,
             requests: 0,
             bytes: 0,
+            fingerprint: fingerprint(parameters),
         }
     }
 }
@@ -100,6 +104,20 @@ impl Device for Ram {
         let mut watch = On::new(probe);
         let completion = self.serve(now.0, request, &mut watch);
         (Nanos(completion), watch.into_path())
+    }
+
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        let mut to = SnapshotWriter::new("ram", self.fingerprint);
+        self.ports.save(&mut to);
+        to.u64s(&[self.interface_free_at, self.requests, self.bytes]);
+        Some(to.finish())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let mut from = SnapshotReader::new(bytes, "ram", self.fingerprint)?;
+        self.ports.load(&mut from)?;
+        [self.interface_free_at, self.requests, self.bytes] = from.array()?;
+        from.finish()
     }
 
     fn capacity(&self) -> Option<Bytes> {

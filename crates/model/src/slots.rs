@@ -4,6 +4,9 @@
 //! server; with one server the times are those of a FIFO queue (M/D/1 and M/M/1 tests in
 //! `linear`).
 
+use crate::SnapshotError;
+use crate::snapshot::{SnapshotReader, SnapshotWriter};
+
 /// When each of `k` servers is free next, in ns.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
@@ -34,6 +37,21 @@ impl Slots {
         self.earliest(now)
     }
 
+    /// Into a snapshot.
+    pub(crate) fn save(&self, to: &mut SnapshotWriter) {
+        to.u64s(&self.free_at);
+        to.u64(self.next as u64);
+    }
+
+    /// Out of one.
+    pub(crate) fn load(&mut self, from: &mut SnapshotReader) -> Result<(), SnapshotError> {
+        from.u64s(&mut self.free_at)?;
+        self.next = from.below(self.free_at.len())?;
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
     fn earliest(&self, now: u64) -> (usize, u64) {
         let mut best = 0;
         let mut best_at = self.free_at[0];

@@ -2,7 +2,7 @@
 //!
 //! A snapshot is a model's own little-endian sequence of numbers behind a header of a magic word,
 //! the kind of the model and a fingerprint of its parameters, so that a state never lands on
-//! another device. It is not a file format: nothing reads it but the version that wrote it.
+//! another device, and it is sealed with a checksum. It is not a file format: nothing reads it but the version that wrote it.
 //!
 //! Invariants, property-tested for every model that has snapshots: replaying the first half of a
 //! trace, a snapshot, a restore into a new device and the second half give the completions and
@@ -96,8 +96,10 @@ impl SnapshotWriter {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The snapshot.
-    pub fn finish(self) -> Vec<u8> {
+    /// The snapshot, sealed with a checksum.
+    pub fn finish(mut self) -> Vec<u8> {
+        let checksum = checksum(&self.bytes);
+        self.u64(checksum);
         self.bytes
     }
 }
@@ -112,6 +114,9 @@ pub struct SnapshotReader<'a> {
 impl<'a> SnapshotReader<'a> {
     /// Of a device of `kind` whose parameters have `fingerprint`.
     pub fn new(bytes: &'a [u8], kind: &str, fingerprint: u64) -> Result<Self, SnapshotError> {
+        let Some((bytes, sealed)) = bytes.split_last_chunk::<8>() else {
+            return Err(Self { bytes, at: 0 }.damaged("it ends early"));
+        };
         let mut this = Self { bytes, at: 0 };
         let other = |what| SnapshotError::OtherDevice { what };
         if this.u64()? != MAGIC {
@@ -122,6 +127,9 @@ impl<'a> SnapshotReader<'a> {
         }
         if this.u64()? != fingerprint {
             return Err(other("a parameter"));
+        }
+        if u64::from_le_bytes(*sealed) != checksum(bytes) {
+            return Err(this.damaged("its checksum does not match"));
         }
         Ok(this)
     }
@@ -174,6 +182,13 @@ impl<'a> SnapshotReader<'a> {
         Ok(())
     }
 
+    /// Exactly `N` numbers.
+    pub fn array<const N: usize>(&mut self) -> Result<[u64; N], SnapshotError> {
+        let mut array = [0; N];
+        self.u64s(&mut array)?;
+        Ok(array)
+    }
+
     /// Exactly as many numbers as `into` has.
     pub fn u32s(&mut self, into: &mut [u32]) -> Result<(), SnapshotError> {
         self.count(into.len())?;
@@ -217,6 +232,16 @@ fn kind_number(kind: &str) -> u64 {
     assert!(kind.len() <= bytes.len(), "kinds have at most eight letters");
     bytes[..kind.len()].copy_from_slice(kind.as_bytes());
     u64::from_le_bytes(bytes)
+}
+
+/// Eight bytes at a time, since states of large devices are gigabytes.
+fn checksum(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mix =
+        |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let hash =
+        words.iter().fold(bytes.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    rest.iter().fold(hash, |hash, &byte| mix(hash, u64::from(byte)))
 }
 
 /// A fingerprint of parameters from how they print, which shows every bit of every number.

@@ -2,7 +2,7 @@
 //!
 //! Wang et al. 2010 (section 3.2) put a 16 MB write-back cache with "LRU-like" replacement over
 //! their linear model, without which the simulator produced far more long response times than the
-//! real SSD. This one is an exact LRU: with the queues of `lru` it costs no more than CLOCK, and
+//! real SSD. This one is an exact LRU: with the rings of `lru` it costs no more than CLOCK, and
 //! an exact policy has an obvious oracle (a list and a map, see the tests).
 //!
 //! - A write goes into lines of `line_bytes`. It completes after the hit time unless it needs a
@@ -25,6 +25,7 @@
 //! Nothing here needs an event queue: what the background did since the last request is worked out
 //! when the next one arrives, in time order, so that the device behind sees time that never falls.
 
+mod counts;
 mod index;
 mod lru;
 
@@ -36,7 +37,9 @@ use crate::observe::{
     Activity, Cause, Off, On, Path, Probe, Purpose, Span, Track, TrackKind, Watch,
 };
 use crate::slots::Slots;
-use crate::{Counter, Device};
+use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
+use crate::{Counter, Device, SnapshotError};
+use counts::Counts;
 use lru::{Lines, State};
 
 /// Most lines that a cache can have.
@@ -110,20 +113,8 @@ pub struct WriteCache<D> {
     /// When the background starts its next destage unless a request comes.
     background_at: u64,
     counts: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    read_hits: u64,
-    read_misses: u64,
-    written_lines: u64,
-    overwritten_lines: u64,
-    trimmed_dirty_lines: u64,
-    destaged_lines: u64,
-    destages: u64,
-    stalls: u64,
-    stalled_ns: u64,
-    bypassed_writes: u64,
+    /// Of the parameters.
+    fingerprint: u64,
 }
 
 impl<D: Device> WriteCache<D> {
@@ -153,6 +144,7 @@ impl<D: Device> WriteCache<D> {
             idle_from: NEVER,
             background_at: NEVER,
             counts: Counts::default(),
+            fingerprint: fingerprint(parameters),
         }
     }
 
@@ -192,14 +184,27 @@ impl<D: Device> WriteCache<D> {
             return ready;
         }
         if self.lines.insert_dirty(line) {
-            return if self.clean_from > now { ready.max(self.clean_from) } else { ready };
+            return self.not_before_clean(now, ready);
         }
         self.stall(now, ready, line, watch)
     }
 
+    /// When a clean line can be reused, of which a stall may have handed some out early.
+    #[inline]
+    fn not_before_clean(&self, now: u64, ready: u64) -> u64 {
+        if self.clean_from > now { ready.max(self.clean_from) } else { ready }
+    }
+
     /// Frees a line the hard way: waits for the running destage, starting one if there is none.
+    /// What has landed unnoticed is taken first.
     #[cold]
     fn stall<W: Watch>(&mut self, now: u64, ready: u64, line: u64, watch: &mut W) -> u64 {
+        if self.destage_until <= now {
+            self.lines.land();
+            if self.lines.insert_dirty(line) {
+                return self.not_before_clean(now, ready);
+            }
+        }
         if !self.lines.has_in_flight() {
             self.destage(now, watch);
         }
@@ -291,12 +296,24 @@ impl<D: Device> WriteCache<D> {
         if self.protected {
             return self.hit(now, 0, watch);
         }
-        let mut drained = if self.lines.has_in_flight() { self.destage_until } else { now };
+        let in_flight = self.lines.has_in_flight();
+        let mut drained = if in_flight { now.max(self.destage_until) } else { now };
         while self.lines.dirty() > 0 {
             drained = drained.max(self.destage(now, watch));
         }
         self.draining = false;
         self.forward_after(now, drained, request, watch)
+    }
+
+    /// Apart, so that reads and writes are told apart by one comparison and not by a jump table.
+    #[cold]
+    #[inline(never)]
+    fn command<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
+        if request.op == Op::Flush {
+            self.flush(now, request, watch)
+        } else {
+            self.trim(now, request, watch)
+        }
     }
 
     fn trim<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
@@ -324,6 +341,10 @@ impl<D: Device> WriteCache<D> {
     }
 
     fn destage_around<W: Watch>(&mut self, now: u64, slot: u32, watch: &mut W) -> u64 {
+        // Landing is put off until something else is sent or a line is wanted.
+        if self.destage_until <= now {
+            self.lines.land();
+        }
         let line = self.lines.key(slot);
         let dirty = |lines: &Lines, line: u64| {
             lines.find(line).filter(|&slot| lines.state(slot) == State::Dirty)
@@ -393,8 +414,7 @@ impl<D: Device> WriteCache<D> {
                     if dirty > 0 { self.idle_from.max(self.destage_until) } else { NEVER };
                 continue;
             }
-            // Whatever is on its way has arrived by then.
-            self.lines.land();
+            // Whatever is on its way has arrived by then, and lands.
             self.destage(self.background_at, watch);
             self.background_at = self.destage_until;
         }
@@ -405,18 +425,10 @@ impl<D: Device> WriteCache<D> {
         if self.background_at < now {
             self.run_background(now, watch);
         }
-        if self.destage_until <= now {
-            self.lines.land();
-        }
-        // Comparisons, the frequent ones first, are predicted better than a jump table.
-        let completion = if request.op == Op::Read {
-            self.read(now, request, watch)
-        } else if request.op == Op::Write {
-            self.write(now, request, watch)
-        } else if request.op == Op::Flush {
-            self.flush(now, request, watch)
-        } else {
-            self.trim(now, request, watch)
+        let completion = match request.op {
+            Op::Read => self.read(now, request, watch),
+            Op::Write => self.write(now, request, watch),
+            _ => self.command(now, request, watch),
         };
         self.idle_from = now.saturating_add(self.idle_after_ns);
         self.background_at = self.next_background(now);
@@ -445,6 +457,31 @@ impl<D: Device> Device for WriteCache<D> {
         let mut watch = On::new(probe);
         let completion = self.serve(now.0, request, &mut watch);
         (Nanos(completion), watch.into_path())
+    }
+
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        let mut to = SnapshotWriter::new("cache", self.fingerprint);
+        to.block(&self.behind.snapshot()?);
+        self.lines.save(&mut to);
+        self.ports.save(&mut to);
+        to.u64s(&self.counts.numbers());
+        to.u64s(&[u64::from(self.draining), self.destage_until, self.clean_from]);
+        to.u64s(&[self.idle_from, self.background_at]);
+        Some(to.finish())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let mut from = SnapshotReader::new(bytes, "cache", self.fingerprint)?;
+        self.behind.restore(from.block()?)?;
+        self.lines.load(&mut from)?;
+        self.ports.load(&mut from)?;
+        self.counts = Counts::from_numbers(from.array()?);
+        let [draining, destage_until, clean_from] = from.array()?;
+        let [idle_from, background_at] = from.array()?;
+        self.draining = draining != 0;
+        (self.destage_until, self.clean_from) = (destage_until, clean_from);
+        (self.idle_from, self.background_at) = (idle_from, background_at);
+        from.finish()
     }
 
     fn capacity(&self) -> Option<Bytes> {

@@ -365,3 +365,30 @@ fn causes_are_told_apart() {
     // Each on its server and, taking no time there, not on the interface.
     assert_eq!(destages, 3);
 }
+
+proptest! {
+    /// A device that was set aside goes on as if it had not been.
+    #[test]
+    fn a_restored_device_goes_on(load in load(300), seed: u64, share in 0.0f64..1.0, at: usize) {
+        let cut = (load.len() as f64 * share) as usize;
+        let restored = devices(seed).into_iter().map(|(_, device)| device);
+        for ((name, mut device), mut restored) in devices(seed).into_iter().zip(restored) {
+            run(device.as_mut(), &load[..cut]);
+            let snapshot = device.snapshot().expect("all of these have snapshots");
+            prop_assert_eq!(restored.restore(&snapshot), Ok(()), "{}", name);
+            prop_assert_eq!(restored.snapshot(), Some(snapshot.clone()), "{}", name);
+            let expected = run(device.as_mut(), &load[cut..]);
+            prop_assert_eq!(run(restored.as_mut(), &load[cut..]), expected, "{}", name);
+            prop_assert_eq!(restored.counters(), device.counters(), "{}", name);
+            // Cut short, changed, or of another device, it is refused.
+            let at = at % snapshot.len();
+            prop_assert!(restored.restore(&snapshot[..at]).is_err());
+            let mut changed = snapshot.clone();
+            changed[at] ^= 0x10;
+            prop_assert!(restored.restore(&changed).is_err());
+            for (other, mut device) in devices(seed) {
+                prop_assert!(other == name || device.restore(&snapshot).is_err(), "{}", other);
+            }
+        }
+    }
+}

@@ -34,9 +34,15 @@ use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
 use crate::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, TrackKind, Watch};
-use crate::quantiles::{Draw, Quantiles, Samplers};
+use crate::quantiles::{Draw, Quantiles};
 use crate::slots::Slots;
-use crate::{Counter, Device};
+use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
+use crate::{Counter, Device, SnapshotError};
+use residuals::Residuals;
+use state::{Ends, FlushState, Mix};
+
+mod residuals;
+mod state;
 
 /// How a request's address relates to the one before it.
 #[derive(
@@ -177,10 +183,21 @@ pub struct Linear {
     flush_cost: Flush,
     trim_ns: f64,
     capacity: Option<Bytes>,
-    /// When the latest request of each operation completed: reads, writes, flushes.
-    last_completion: [u64; 3],
-    last_was_flush: bool,
+    /// What reads and writes did so far.
+    kinds: [Kind; 2],
+    last_flush_completion: u64,
     counts: Counts,
+    /// Of the parameters and the seed.
+    fingerprint: u64,
+}
+
+/// What the requests of one operation did so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    /// When the latest one completed.
+    last_completion: u64,
+    requests: u64,
+    bytes: u64,
 }
 
 /// What a request of one operation and pattern costs, ns.
@@ -207,20 +224,22 @@ impl Costs {
 /// Rounds a finite time to whole ns; negative ones become zero, and none exceeds 52 days.
 ///
 /// Adding 2^52 leaves the whole number in the low bits: a third of the instructions of `as u64`.
+/// The comparisons are written so that each is one instruction.
 #[inline]
 pub(crate) fn whole_ns(ns: f64) -> u64 {
     const TWO_52: f64 = 4_503_599_627_370_496.0;
-    (ns.clamp(0.0, TWO_52 - 1.0) + TWO_52).to_bits() & ((1 << 52) - 1)
+    const MOST: f64 = TWO_52 - 1.0;
+    let ns = if ns > 0.0 { ns } else { 0.0 };
+    let ns = if ns < MOST { ns } else { MOST };
+    (ns + TWO_52).to_bits() & ((1 << 52) - 1)
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
-    requests: u64,
     sequential: u64,
     flushes: u64,
     joined_flushes: u64,
-    /// Read and written.
-    bytes: [u64; 2],
+    trims: u64,
 }
 
 impl Linear {
@@ -242,9 +261,10 @@ impl Linear {
             flush_cost: parameters.flush,
             trim_ns: parameters.trim_ns,
             capacity: parameters.capacity,
-            last_completion: [0; 3],
-            last_was_flush: false,
+            kinds: [Kind::default(); 2],
+            last_flush_completion: 0,
             counts: Counts::default(),
+            fingerprint: fingerprint(&(parameters, seed)),
         }
     }
 
@@ -262,17 +282,16 @@ impl Linear {
         let kind = kind & 1;
         let sequential = self.ends.is_sequential(kind, request);
         let pattern = usize::from(!sequential);
-        let idle = now.saturating_sub(self.last_completion[kind]);
-        let context = self.residuals.context(idle, self.last_was_flush);
-        let bits = self.draw.bits();
-        let ratio = self.residuals.ratio(kind, pattern, context, request.len, bits);
+        let last = self.kinds[kind].last_completion;
+        let ratio = self.residuals.ratio(kind, pattern, request.len, (now, last), &mut self.draw);
         let factor = ratio * self.mix.factor(kind);
         let len = f64::from(request.len);
         let costs = &self.costs[kind][pattern];
         let service = whole_ns((costs.base + costs.per_byte * len) * factor);
         // A request that takes longer holds the shared resource longer: so one at a time never
         // meets the ceiling, however its times scatter.
-        let shared = costs.shared_base.max(costs.shared_per_byte * len) * factor;
+        let (least, shared) = (costs.shared_base, costs.shared_per_byte * len);
+        let shared = if shared > least { shared } else { least } * factor;
         let admitted = now.max(self.shared_free_at);
         self.shared_free_at = admitted + whole_ns(shared);
         let (slot, start) = self.slots.start(admitted);
@@ -287,36 +306,42 @@ impl Linear {
             let server = Track::server(slot as u32);
             watch.span(Span::new(server, request.op.into(), start, completion));
         }
-        self.last_completion[kind] = self.last_completion[kind].max(completion);
-        self.counts.requests += 1;
+        self.residuals.note_transfer();
         self.counts.sequential += u64::from(sequential);
-        self.counts.bytes[kind] += u64::from(request.len);
-        self.flush.note(kind as u64, completion, request.len);
+        let own = &mut self.kinds[kind];
+        own.last_completion = own.last_completion.max(completion);
+        own.requests += 1;
+        own.bytes += u64::from(request.len);
         completion
     }
 
+    #[cold]
+    #[inline(never)]
     fn flush<W: Watch>(&mut self, now: u64, watch: &mut W) -> u64 {
-        let idle = now.saturating_sub(self.last_completion[FLUSH]);
-        let context = self.residuals.context(idle, self.last_was_flush);
-        let bits = self.draw.bits();
-        let dirty_bytes = self.flush.dirty_bytes.min(u64::from(u32::MAX)) as u32;
-        let pattern = Pattern::Random as usize;
-        let ratio = self.residuals.ratio(FLUSH, pattern, context, dirty_bytes, bits);
-        self.counts.requests += 1;
+        let writes = &self.kinds[WRITE];
+        let written = (writes.requests, writes.bytes);
+        let dirty_bytes = self.flush.dirty_bytes(written).min(u64::from(u32::MAX)) as u32;
+        let (pattern, last) = (Pattern::Random as usize, self.last_flush_completion);
+        let ratio = self.residuals.ratio(FLUSH, pattern, dirty_bytes, (now, last), &mut self.draw);
         self.counts.flushes += 1;
-        let (start, completion, joined) = self.flush.submit(now, &self.flush_cost, ratio);
+        let (start, completion, joined) =
+            self.flush.submit(now, written, writes.last_completion, &self.flush_cost, ratio);
         watch.spend(Cause::Flush, completion - now);
         if !joined {
             watch.span(Span::new(FLUSHES, Activity::Flush, start, completion));
         }
         self.counts.joined_flushes += u64::from(joined);
-        self.last_completion[FLUSH] = self.last_completion[FLUSH].max(completion);
+        self.last_flush_completion = self.last_flush_completion.max(completion);
+        self.residuals.note_flush();
         completion
     }
 
+    #[cold]
+    #[inline(never)]
     fn trim<W: Watch>(&mut self, now: u64, watch: &mut W) -> u64 {
-        self.draw.bits();
-        self.counts.requests += 1;
+        self.draw.skip();
+        self.counts.trims += 1;
+        self.residuals.note_transfer();
         let (slot, start) = self.slots.start(now);
         let completion = start + whole_ns(self.trim_ns);
         self.slots.occupy(slot, completion);
@@ -328,13 +353,13 @@ impl Linear {
 
     #[inline]
     fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
-        let completion = match request.op {
-            Op::Read | Op::Write => self.transfer(now, request, request.op as usize, watch),
-            Op::Flush => self.flush(now, watch),
-            Op::Trim => self.trim(now, watch),
-        };
-        self.last_was_flush = request.op == Op::Flush;
-        completion
+        if matches!(request.op, Op::Read | Op::Write) {
+            self.transfer(now, request, request.op as usize, watch)
+        } else if request.op == Op::Flush {
+            self.flush(now, watch)
+        } else {
+            self.trim(now, watch)
+        }
     }
 }
 
@@ -360,17 +385,59 @@ impl Device for Linear {
         (Nanos(completion), watch.into_path())
     }
 
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        let mut to = SnapshotWriter::new("linear", self.fingerprint);
+        self.slots.save(&mut to);
+        self.ends.save(&mut to);
+        self.mix.save(&mut to);
+        self.flush.save(&mut to);
+        to.u64(u64::from(self.residuals.last_was_flush()));
+        for kind in &self.kinds {
+            to.u64s(&[kind.last_completion, kind.requests, kind.bytes]);
+        }
+        let counts = &self.counts;
+        let own = [counts.sequential, counts.flushes, counts.joined_flushes, counts.trims];
+        to.u64s(&own);
+        to.u64s(&[self.shared_free_at, self.draw.state(), self.last_flush_completion]);
+        Some(to.finish())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let mut from = SnapshotReader::new(bytes, "linear", self.fingerprint)?;
+        self.slots.load(&mut from)?;
+        self.ends.load(&mut from)?;
+        self.mix.load(&mut from)?;
+        self.flush.load(&mut from)?;
+        if from.below(2)? == 1 {
+            self.residuals.note_flush();
+        } else {
+            self.residuals.note_transfer();
+        }
+        for kind in &mut self.kinds {
+            let [last_completion, requests, bytes] = from.array()?;
+            *kind = Kind { last_completion, requests, bytes };
+        }
+        let [sequential, flushes, joined_flushes, trims] = from.array()?;
+        self.counts = Counts { sequential, flushes, joined_flushes, trims };
+        let [shared_free_at, draw, last_flush_completion] = from.array()?;
+        self.shared_free_at = shared_free_at;
+        self.draw.set_state(draw);
+        self.last_flush_completion = last_flush_completion;
+        from.finish()
+    }
+
     fn capacity(&self) -> Option<Bytes> {
         self.capacity
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let counts = &self.counts;
+        let (counts, [reads, writes]) = (&self.counts, &self.kinds);
+        let transfers = reads.requests + writes.requests;
         [
-            ("device_requests", counts.requests),
+            ("device_requests", transfers + counts.flushes + counts.trims),
             ("device_sequential_requests", counts.sequential),
-            ("device_read_bytes", counts.bytes[0]),
-            ("device_written_bytes", counts.bytes[WRITE]),
+            ("device_read_bytes", reads.bytes),
+            ("device_written_bytes", writes.bytes),
             ("device_flushes", counts.flushes),
             ("device_joined_flushes", counts.joined_flushes),
         ]
@@ -381,243 +448,3 @@ impl Device for Linear {
 
 const WRITE: usize = 1;
 const FLUSH: usize = 2;
-
-/// Where the previous request of each operation and stream ended.
-#[derive(Clone, Debug)]
-struct Ends {
-    ends: Box<[[u64; STREAMS]; 2]>,
-    /// Keeps the whole stream number per stream, or nothing of it when detection is global.
-    mask: usize,
-}
-
-/// Streams that are told apart; a trace with more shares their positions modulo this.
-const STREAMS: usize = 64;
-
-impl Ends {
-    fn new(detection: Detection) -> Self {
-        let mask = match detection {
-            Detection::PerStream => STREAMS - 1,
-            Detection::Global => 0,
-        };
-        // No request starts at the last byte of the address space, so nothing is sequential yet.
-        Self { ends: Box::new([[u64::MAX; STREAMS]; 2]), mask }
-    }
-
-    #[inline]
-    fn is_sequential(&mut self, kind: usize, request: &Request) -> bool {
-        let stream = usize::from(request.stream) & self.mask & (STREAMS - 1);
-        let end = &mut self.ends[kind][stream];
-        let sequential = *end == request.offset.0;
-        *end = request.offset.0.saturating_add(u64::from(request.len));
-        sequential
-    }
-}
-
-/// The tables of ratios and the map from a request to its table.
-#[derive(Clone, Debug)]
-struct Residuals {
-    samplers: Samplers,
-    /// Table number by operation, pattern, context and size class, flattened.
-    map: Vec<u16>,
-    /// Idle thresholds, ns, ascending; context `i + 1` is idle for `idle_ns[i]`.
-    idle_ns: Vec<u64>,
-    /// The context after a flush, 0 where no table asks for it.
-    after_flush: usize,
-    contexts: usize,
-}
-
-/// Size classes are powers of two from 512 B or less to 4 MiB or more.
-const CLASSES: usize = 14;
-
-/// A table of a special context is for sizes up to so many powers of two away: what a pause adds to
-/// 4 KiB says little about 1 MiB.
-const NEAR: usize = 2;
-
-/// The size class nearest to `size_bytes` on a logarithmic scale.
-#[inline]
-fn size_class(size_bytes: u32) -> usize {
-    // Adding 41 % rounds the logarithm to the nearest whole number instead of down.
-    let rounded = u64::from(size_bytes) + u64::from(size_bytes) * 27 / 64;
-    (63 - (rounded | 1).leading_zeros() as usize).clamp(9, 9 + CLASSES - 1) - 9
-}
-
-impl Residuals {
-    fn new(residuals: &[Residual]) -> Self {
-        let mut idle_ns: Vec<u64> = residuals
-            .iter()
-            .filter_map(|residual| match residual.context {
-                Context::IdleFor(ns) => Some(ns as u64),
-                _ => None,
-            })
-            .collect();
-        idle_ns.sort_unstable();
-        idle_ns.dedup();
-        let has_flush = residuals.iter().any(|residual| residual.context == Context::AfterFlush);
-        let after_flush = if has_flush { idle_ns.len() + 1 } else { 0 };
-        let contexts = 1 + idle_ns.len() + usize::from(has_flush);
-        let mut samplers = Samplers::new();
-        let numbers: Vec<u16> =
-            residuals.iter().map(|residual| samplers.push(&residual.ratios)).collect();
-        let mut this = Self { samplers, map: Vec::new(), idle_ns, after_flush, contexts };
-        for op in [Op::Read, Op::Write, Op::Flush] {
-            for pattern in [Pattern::Sequential, Pattern::Random] {
-                for context in 0..contexts {
-                    for class in 0..CLASSES {
-                        let found = this.find(residuals, (op, pattern), context, class);
-                        this.map.push(found.map_or(0, |index| numbers[index]));
-                    }
-                }
-            }
-        }
-        this
-    }
-
-    /// The table for a request: of its own context if there is one for about its size, else of the
-    /// next shorter idle time, else of any context, there the nearest size.
-    fn find(
-        &self,
-        residuals: &[Residual],
-        (op, pattern): (Op, Pattern),
-        context: usize,
-        class: usize,
-    ) -> Option<usize> {
-        let nearest = |context: usize| {
-            residuals
-                .iter()
-                .enumerate()
-                .filter(|(_, residual)| {
-                    residual.op == op
-                        && residual.pattern.is_none_or(|own| own == pattern)
-                        && self.context_index(residual.context) == context
-                })
-                .map(|(index, residual)| match residual.size_bytes {
-                    Some(size) => (size_class(size).abs_diff(class), index),
-                    None => (NEAR, index),
-                })
-                .filter(|(distance, _)| context == 0 || *distance <= NEAR)
-                .min()
-                .map(|(_, index)| index)
-        };
-        let shorter = if context == self.after_flush { 0 } else { context };
-        nearest(context).or_else(|| (0..shorter).rev().find_map(nearest)).or_else(|| nearest(0))
-    }
-
-    fn context_index(&self, context: Context) -> usize {
-        match context {
-            Context::Any => 0,
-            Context::IdleFor(ns) => {
-                let position = self.idle_ns.iter().position(|&own| own == ns as u64);
-                position.map_or(0, |index| index + 1)
-            }
-            Context::AfterFlush => self.after_flush,
-        }
-    }
-
-    #[inline]
-    fn context(&self, idle: u64, last_was_flush: bool) -> usize {
-        if self.contexts == 1 {
-            return 0;
-        }
-        match self.idle_ns.iter().take_while(|&&threshold| idle >= threshold).count() {
-            0 if last_was_flush => self.after_flush,
-            reached => reached,
-        }
-    }
-
-    #[inline]
-    fn ratio(&self, kind: usize, pattern: usize, context: usize, len: u32, bits: u64) -> f64 {
-        let index = ((kind * 2 + pattern) * self.contexts + context) * CLASSES + size_class(len);
-        self.samplers.ratio(self.map[index], bits)
-    }
-}
-
-/// The moving average of the mix and the penalty it costs.
-#[derive(Clone, Debug)]
-struct Mix {
-    /// Share of writes among recent requests.
-    write_share: f64,
-    weight: f64,
-    /// Factor in an even mix minus one, of reads and of writes.
-    excess: [f64; 2],
-    active: bool,
-}
-
-impl Mix {
-    fn new(mixed: Mixed) -> Self {
-        let excess = [mixed.read_factor - 1.0, mixed.write_factor - 1.0];
-        Self {
-            write_share: 0.0,
-            weight: 1.0 / f64::from(mixed.window_requests.max(1)),
-            excess,
-            active: excess != [0.0, 0.0],
-        }
-    }
-
-    /// The penalty of a request of `kind`, which joins the average.
-    #[inline]
-    fn factor(&mut self, kind: usize) -> f64 {
-        if !self.active {
-            return 1.0;
-        }
-        let is_write = kind as f64;
-        let other = (is_write - self.write_share).abs();
-        self.write_share += (is_write - self.write_share) * self.weight;
-        1.0 + self.excess[kind] * (other * 2.0).min(1.0)
-    }
-}
-
-/// Dirty data and the flushes that run or wait.
-#[derive(Clone, Debug, Default)]
-struct FlushState {
-    last_write_end: u64,
-    dirty_bytes: u64,
-    dirty_requests: u64,
-    /// When the flush that runs last ends.
-    running_until: u64,
-    /// Start and end of the flush that follows it, where one is waiting.
-    waiting: Option<(u64, u64)>,
-}
-
-impl FlushState {
-    /// Takes note of a write (`is_write` 1); does nothing for a read (0), without a branch.
-    #[inline]
-    fn note(&mut self, is_write: u64, completion: u64, len: u32) {
-        self.last_write_end = self.last_write_end.max(completion * is_write);
-        self.dirty_bytes += u64::from(len) * is_write;
-        self.dirty_requests += is_write;
-    }
-
-    /// When a flush that arrives at `now` starts and completes, and whether it shares one that
-    /// others already wait for.
-    fn submit(&mut self, now: u64, cost: &Flush, ratio: f64) -> (u64, u64, bool) {
-        if let Some((start, end)) = self.waiting
-            && start <= now
-        {
-            self.running_until = end;
-            self.waiting = None;
-        }
-        if let Some((start, end)) = self.waiting
-            && self.last_write_end <= start
-        {
-            return (start, end, true);
-        }
-        let busy = self.running_until > now || self.waiting.is_some();
-        let queued_behind = self.waiting.map_or(self.running_until, |(_, end)| end);
-        let start = now.max(queued_behind).max(self.last_write_end);
-        let end = start + whole_ns(self.take_dirty_cost(cost) * ratio);
-        if busy {
-            self.waiting = Some((start, end));
-        } else {
-            self.running_until = end;
-        }
-        (start, end, false)
-    }
-
-    fn take_dirty_cost(&mut self, cost: &Flush) -> f64 {
-        let dirty_bytes = std::mem::take(&mut self.dirty_bytes) as f64;
-        let dirty_requests = std::mem::take(&mut self.dirty_requests) as f64;
-        cost.base_ns
-            + cost.ns_per_dirty_byte * dirty_bytes
-            + cost.ns_per_dirty_request * dirty_requests
-    }
-}
