@@ -27,6 +27,7 @@ const Charts = (() => {
     "M0 0L8 8M0 8L8 0",
     "M4 4h.01M0 0h.01",
   ];
+  const SHADES = 8; // of a map's cells
   const { format } = Scales;
   let serial = 0;
 
@@ -58,7 +59,7 @@ const Charts = (() => {
       this.host = host;
       this.figure = figure;
       this.name = `c${serial++}`;
-      this.series = (figure.lines ?? figure.bars.series).map((one, index) => ({
+      this.series = (figure.lines ?? figure.grid?.series ?? figure.bars.series).map((one, index) => ({
         ...one,
         look: (one.colour ?? index) % LOOKS,
         shown: true,
@@ -84,6 +85,13 @@ const Charts = (() => {
     get isBars() {
       return this.figure.bars !== undefined;
     }
+    get isGrid() {
+      return this.figure.grid !== undefined;
+    }
+    // Bars and maps show all they have: there is nothing to zoom into.
+    get isFixed() {
+      return this.isBars || this.isGrid;
+    }
     get visible() {
       return this.series.filter((one) => one.shown);
     }
@@ -97,7 +105,7 @@ const Charts = (() => {
       );
       this.series.forEach((one) => this.addLegendEntry(one));
       if (this.series.length < 2) this.legend.hidden = this.isBars || this.series.length === 0;
-      const kind = this.isBars ? "Bar chart" : "Line chart";
+      const kind = this.isBars ? "Bar chart" : this.isGrid ? "Map" : "Line chart";
       const keys = "Arrow keys read values, plus and minus zoom, Escape resets.";
       this.frame = element(
         "div",
@@ -109,7 +117,7 @@ const Charts = (() => {
         },
         host,
       );
-      if (!this.isBars) this.frame.dataset.help = "Arrows read values, + and - zoom, Esc resets";
+      if (!this.isFixed) this.frame.dataset.help = "Arrows read values, + and - zoom, Esc resets";
       this.svg = element("svg", { "aria-hidden": "true", focusable: "false" }, this.frame);
       this.tip = element("div", { class: "tip", "aria-hidden": "true", hidden: "" }, this.frame);
       this.live = element("p", { class: "sr", "aria-live": "polite" }, host);
@@ -139,9 +147,9 @@ const Charts = (() => {
         { width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" },
         button,
       );
-      if (this.isBars) {
+      if (this.isFixed) {
         element("rect", { x: 8, y: 0, width: 14, height: 12, rx: 2, class: "bar" }, sample);
-        if (HATCHES[one.look])
+        if (HATCHES[one.look] && this.isBars)
           element(
             "path",
             { d: HATCHES[one.look], class: "hatch", transform: "translate(11 2)" },
@@ -183,6 +191,7 @@ const Charts = (() => {
       this.svg.replaceChildren();
       this.defs = element("defs", {}, this.svg);
       if (this.isBars) this.drawBars();
+      else if (this.isGrid) this.drawGrid();
       else this.drawLines();
       this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
       this.svg.setAttribute("width", this.width);
@@ -616,12 +625,80 @@ const Charts = (() => {
       }
     }
 
+    // -- maps ---------------------------------------------------------------------------------
+
+    // Cells shaded by the logarithm of their count; one path per layer and shade keeps them few.
+    drawGrid() {
+      const { x, y, columns, rows } = this.figure.grid;
+      const xDomain = [x[0], x[0] + x[1] * columns];
+      const yDomain = [y[0], y[0] + y[1] * rows];
+      const yTicks = Scales.ticks("linear", yDomain, this.height / 42, this.figure.y.unit);
+      this.setArea(Math.ceil(this.measure(yTicks.map((tick) => tick.label))) + 14, 46);
+      const { left, right, top, bottom } = this.area;
+      this.x = Scales.scale("linear", xDomain, [left, right]);
+      this.y = Scales.scale("linear", yDomain, [bottom, top]);
+      this.drawYAxis(yTicks);
+      this.drawXAxis();
+      this.cell = [(right - left) / columns, (bottom - top) / rows];
+      const most = Math.max(1, ...this.series.map((one) => Math.max(0, ...one.cells)));
+      for (const one of this.visible) {
+        const group = element(
+          "g",
+          { class: `series look-${one.look}`, "data-series": one.name },
+          this.svg,
+        );
+        const paths = Array.from({ length: SHADES }, () => "");
+        one.cells.forEach((count, at) => {
+          if (count <= 0) return;
+          const shade = Math.ceil((Math.log1p(count) / Math.log1p(most)) * SHADES);
+          const [across, down] = this.corner(at);
+          paths[Math.max(1, shade) - 1] +=
+            `M${fixed(across)} ${fixed(down)}h${fixed(this.cell[0])}v${fixed(this.cell[1])}h-${fixed(this.cell[0])}z`;
+        });
+        paths.forEach((d, shade) => {
+          if (d)
+            element(
+              "path",
+              { d, class: "bar cell", "fill-opacity": fixed(0.15 + (0.85 * (shade + 1)) / SHADES) },
+              group,
+            );
+        });
+      }
+      this.stops = Array.from({ length: columns * rows }, (_, at) => at);
+    }
+
+    // The upper left corner of a cell, in pixels.
+    corner(at) {
+      const { columns } = this.figure.grid;
+      const row = Math.floor(at / columns);
+      return [
+        this.area.left + (at % columns) * this.cell[0],
+        this.area.bottom - (row + 1) * this.cell[1],
+      ];
+    }
+
+    readCell(at) {
+      const { x, y, columns } = this.figure.grid;
+      const rows = this.visible.map((one) => ({ one, text: format(one.cells[at] ?? 0, "") }));
+      const across = format(x[0] + x[1] * (at % columns), this.figure.x.unit);
+      const up = format(y[0] + y[1] * Math.floor(at / columns), this.figure.y.unit);
+      return { heading: `${across}, ${this.figure.y.label} ${up}`, rows };
+    }
+
+    markCell() {
+      const [x, y] = this.corner(this.stops[this.cursor]).map(fixed);
+      const [width, height] = this.cell.map(fixed);
+      element("rect", { x, y, width, height, class: "whisker" }, this.overlay);
+      return [x + width, y];
+    }
+
     // -- reading ------------------------------------------------------------------------------
 
     // What the cursor reads: a heading and one row per visible series that has a value there.
     reading() {
       const stop = this.stops[this.cursor];
       if (stop === undefined) return null;
+      if (this.isGrid) return this.readCell(stop);
       const unit = this.figure.y.unit;
       if (this.isBars) {
         const rows = this.visible.map((one) => {
@@ -656,7 +733,11 @@ const Charts = (() => {
       const reading = this.reading();
       this.tip.hidden = reading === null;
       if (reading === null) return;
-      const spot = this.isBars ? this.markBand() : this.markLine(reading.rows);
+      const spot = this.isBars
+        ? this.markBand()
+        : this.isGrid
+          ? this.markCell()
+          : this.markLine(reading.rows);
       this.tip.replaceChildren();
       element(
         "strong",
@@ -763,6 +844,13 @@ const Charts = (() => {
         const at = Math.floor((this.across ? y - this.area.top : x - this.area.left) / this.band);
         return at >= 0 && at < this.stops.length ? at : -1;
       }
+      if (this.isGrid) {
+        const { columns, rows } = this.figure.grid;
+        const column = Math.floor((x - this.area.left) / this.cell[0]);
+        const row = Math.floor((this.area.bottom - y) / this.cell[1]);
+        const inside = column >= 0 && column < columns && row >= 0 && row < rows;
+        return inside ? row * columns + column : -1;
+      }
       return Scales.nearest(
         this.stops.map((stop) => this.x.to(stop)),
         x,
@@ -770,7 +858,7 @@ const Charts = (() => {
     }
 
     onDown(event) {
-      if (this.isBars || event.button !== 0 || event.pointerType === "touch") return;
+      if (this.isFixed || event.button !== 0 || event.pointerType === "touch") return;
       this.drag = { from: this.place(event), to: null };
       this.frame.setPointerCapture(event.pointerId);
     }
@@ -816,7 +904,10 @@ const Charts = (() => {
     }
 
     setZoom(zoom) {
-      if (this.isBars) return;
+      if (this.isFixed) {
+        this.setCursor(-1, false);
+        return;
+      }
       this.zoom = zoom;
       this.cursor = -1;
       this.draw();
@@ -824,7 +915,7 @@ const Charts = (() => {
 
     // Zooms about the cursor, or the middle, by a factor along x.
     zoomBy(factor) {
-      if (this.isBars || !this.x) return;
+      if (this.isFixed || !this.x) return;
       const { left, right } = this.area;
       const middle = this.cursor >= 0 ? this.x.to(this.stops[this.cursor]) : (left + right) / 2;
       const kept = this.stops[this.cursor];
@@ -859,7 +950,10 @@ const Charts = (() => {
           this.live.textContent = "";
         },
       };
-      if (!this.isBars) {
+      if (this.isGrid) {
+        keys.ArrowUp = () => this.step(this.figure.grid.columns);
+        keys.ArrowDown = () => this.step(-this.figure.grid.columns);
+      } else if (!this.isBars) {
         keys.ArrowUp = () => this.chooseSeries(-1);
         keys.ArrowDown = () => this.chooseSeries(1);
       }
@@ -878,7 +972,7 @@ const Charts = (() => {
         (this.zoom === null || (stop >= this.zoom.x[0] && stop <= this.zoom.x[1]));
       const allowed = this.stops
         .map((_, at) => at)
-        .filter((at) => this.isBars || seen(this.stops[at]));
+        .filter((at) => this.isFixed || seen(this.stops[at]));
       if (allowed.length === 0) return;
       const at = Scales.nearest(allowed, this.cursor);
       const next =

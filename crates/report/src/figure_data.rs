@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::format;
-use crate::page::{Axis, BarSeries, Column, Figure, FigureKind, Scale, Series, Style};
+use crate::page::{Axis, BarSeries, Column, Figure, FigureKind, Grid, Scale, Series, Style};
 
 /// Points that all figures of a page may embed together: about 20 bytes each, so 600 KB.
 const POINTS_PER_PAGE: usize = 30_000;
@@ -30,7 +30,24 @@ pub(crate) struct Drawn<'a> {
     lines: Option<Vec<DrawnSeries<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     bars: Option<DrawnBars<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grid: Option<DrawnGrid<'a>>,
     note: String,
+}
+
+#[derive(Debug, Serialize)]
+struct DrawnGrid<'a> {
+    columns: usize,
+    rows: usize,
+    x: (Number, Number),
+    y: (Number, Number),
+    series: Vec<DrawnLayer<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct DrawnLayer<'a> {
+    name: &'a str,
+    cells: Vec<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -93,8 +110,8 @@ pub(crate) fn points_per_series(series_count: usize) -> usize {
 /// The script's view of a figure; `id` is the element's unique id.
 pub(crate) fn drawn(figure: &Figure, id: String, points_max: usize) -> Drawn<'_> {
     let (x, y) = (&figure.x, &figure.y);
-    let empty =
-        Drawn { id, title: &figure.title, x, y, lines: None, bars: None, note: String::new() };
+    let (title, note) = (figure.title.as_str(), String::new());
+    let empty = Drawn { id, title, x, y, lines: None, bars: None, grid: None, note };
     match &figure.kind {
         FigureKind::Lines(series) => {
             let colours = colours(series);
@@ -109,7 +126,23 @@ pub(crate) fn drawn(figure: &Figure, id: String, points_max: usize) -> Drawn<'_>
             let series = series.iter().map(drawn_bars).collect();
             Drawn { bars: Some(DrawnBars { categories, stacked: *stacked, series }), ..empty }
         }
+        FigureKind::Grid(grid) => Drawn { grid: Some(drawn_grid(grid)), ..empty },
     }
+}
+
+fn drawn_grid(grid: &Grid) -> DrawnGrid<'_> {
+    let [columns, rows] = [grid.columns, grid.rows].map(|side| side.clamp(1, Grid::SIDE_MAX));
+    let pair = |(start, step): (f64, f64)| {
+        let fine = start.is_finite() && step.is_finite() && step > 0.0;
+        let (start, step) = if fine { (start, step) } else { (0.0, 1.0) };
+        (Number::from(start), Number::from(step))
+    };
+    let layer = |layer| {
+        let row = |row| (0..columns).map(move |column| grid.count(layer, row, column));
+        DrawnLayer { name: &layer.name, cells: (0..rows).flat_map(row).collect() }
+    };
+    let series = grid.layers.iter().map(layer).collect();
+    DrawnGrid { columns, rows, x: pair(grid.x), y: pair(grid.y), series }
 }
 
 fn drawn_series(series: &Series, colour: usize, points_max: usize) -> DrawnSeries<'_> {
@@ -220,6 +253,7 @@ pub(crate) fn data_table(figure: &Figure) -> DataTable {
     let (columns, mut rows) = match &figure.kind {
         FigureKind::Lines(series) => line_rows(figure, series),
         FigureKind::Bars { categories, series, .. } => bar_rows(figure, categories, series),
+        FigureKind::Grid(grid) => grid_rows(figure, grid),
     };
     let total = rows.len();
     let mut note = String::new();
@@ -265,6 +299,21 @@ fn line_rows(figure: &Figure, series: &[Series]) -> (Vec<Column>, Vec<Vec<String
         one.points.iter().map(|&(x, y)| vec![one.name.clone(), show_x(x), show_y(y)])
     });
     (columns, rows.collect())
+}
+
+/// One row per row of the map: the sum of its cells.
+fn grid_rows(figure: &Figure, grid: &Grid) -> (Vec<Column>, Vec<Vec<String>>) {
+    let mut columns = vec![Column::number(format!("{} from", figure.y.label), "")];
+    columns.extend(grid.layers.iter().map(|layer| Column::number(&layer.name, "")));
+    let row = |row: usize| {
+        let start = format::value(grid.y.0 + row as f64 * grid.y.1, &figure.y.unit);
+        let cells = |layer| {
+            (0..grid.columns.min(Grid::SIDE_MAX)).map(move |at| grid.count(layer, row, at) as f64)
+        };
+        let sums = grid.layers.iter().map(|layer| format::count(cells(layer).sum()));
+        std::iter::once(start).chain(sums).collect()
+    };
+    (columns, (0..grid.rows.min(Grid::SIDE_MAX)).map(row).collect())
 }
 
 fn bar_rows(
@@ -344,6 +393,22 @@ mod tests {
         );
         let table = data_table(&figure);
         assert_eq!(table.rows, [["a", "5 tx/min (4 tx/min to 6 tx/min)"], ["b", ""]]);
+    }
+
+    #[test]
+    fn a_map_is_one_row_per_row_and_pads_what_is_missing() {
+        let layer = |name: &str, cells: &[u64]| crate::page::GridLayer {
+            name: name.into(),
+            cells: cells.to_vec(),
+        };
+        let layers = vec![layer("reads", &[1, 2, 3, 4]), layer("writes", &[7])];
+        let grid = Grid { columns: 2, rows: 2, x: (0.0, 1.0), y: (4096.0, 4096.0), layers };
+        let axes = (Axis::linear("Time", "s"), Axis::linear("Address", "bytes"));
+        let figure = Figure::grid("f", "F", axes.0, axes.1, grid);
+        let table = data_table(&figure);
+        assert_eq!(table.rows, [["4 KiB", "3", "7"], ["8 KiB", "7", "0"]]);
+        let text = serde_json::to_string(&drawn(&figure, "f".into(), 9)).expect("serialises");
+        assert!(text.contains(r#""cells":[7,0,0,0]"#), "{text}");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn section_view<'a>(
 fn series_count(figure: &Figure) -> usize {
     match &figure.kind {
         FigureKind::Lines(series) => series.len(),
-        FigureKind::Bars { .. } => 0,
+        FigureKind::Bars { .. } | FigureKind::Grid(_) => 0,
     }
 }
 

@@ -35,7 +35,7 @@ mod terminal;
 
 pub use html::html;
 pub use page::{
-    Align, Axis, BarSeries, Column, Fact, Figure, FigureKind, Item, Page, Scale, Section, Series,
-    Style, Table,
+    Align, Axis, BarSeries, Column, Fact, Figure, FigureKind, Grid, GridLayer, Item, Page, Scale,
+    Section, Series, Style, Table,
 };
 pub use terminal::terminal;

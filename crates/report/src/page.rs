@@ -123,6 +123,44 @@ pub enum FigureKind {
         /// Layers upon each other instead of bars beside each other.
         stacked: bool,
     },
+    /// A map of counts over two linear axes: addresses over time.
+    Grid(Grid),
+}
+
+/// Counts in cells of equal size. Cells that are missing are empty, more than 256 rows or columns
+/// are not drawn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Grid {
+    /// Cells along the horizontal axis.
+    pub columns: usize,
+    /// Cells along the vertical axis.
+    pub rows: usize,
+    /// Where the first column starts and how wide each is, in the axis' unit.
+    pub x: (f64, f64),
+    /// Where the lowest row starts and how high each is, in the axis' unit.
+    pub y: (f64, f64),
+    /// What is counted, drawn upon each other.
+    pub layers: Vec<GridLayer>,
+}
+
+/// One count per cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GridLayer {
+    /// Name in the legend.
+    pub name: String,
+    /// Row by row from the lowest, each from left to right.
+    pub cells: Vec<u64>,
+}
+
+impl Grid {
+    /// Rows and columns along a side that are drawn.
+    pub(crate) const SIDE_MAX: usize = 256;
+
+    /// What a cell of a layer holds.
+    pub(crate) fn count(&self, layer: &GridLayer, row: usize, column: usize) -> u64 {
+        let before = row.saturating_mul(self.columns);
+        layer.cells.get(before.saturating_add(column)).copied().unwrap_or(0)
+    }
 }
 
 /// One curve.
@@ -308,6 +346,17 @@ impl Figure {
             y,
             kind: FigureKind::Lines(series),
         }
+    }
+
+    /// A map of counts over two linear axes.
+    pub fn grid(
+        id: impl Into<String>,
+        title: impl Into<String>,
+        x: Axis,
+        y: Axis,
+        grid: Grid,
+    ) -> Self {
+        Self { kind: FigureKind::Grid(grid), ..Self::lines(id, title, x, y, Vec::new()) }
     }
 
     /// Bars beside each other, one group per category.

@@ -9,7 +9,7 @@
 //! plain text without escapes.
 
 use crate::format;
-use crate::page::{Axis, BarSeries, Fact, Figure, FigureKind, Page, Scale, Series, Style};
+use crate::page::{Axis, BarSeries, Fact, Figure, FigureKind, Grid, Page, Scale, Series, Style};
 
 /// Lines at most; two are left for the caller.
 const LINES_MAX: usize = 38;
@@ -22,6 +22,8 @@ const ROWS_MAX: usize = 8;
 const SPARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const BAR_PARTS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const LAYERS: [char; 4] = ['█', '▓', '▒', '░'];
+/// Shades of a map, from little to much; nothing is a space.
+const SHADES: [char; 4] = ['░', '▒', '▓', '█'];
 
 /// Draws a page for a terminal of `width` columns (clamped to 60..=120), at most 38 lines, with
 /// ANSI colours only where `colour` says so (the caller asks `NO_COLOR` and whether it is a
@@ -137,6 +139,7 @@ impl Screen {
                     self.bars(figure, categories, series)
                 }
                 FigureKind::Lines(series) => self.sparks(figure, series),
+                FigureKind::Grid(grid) => self.map(figure, grid),
             };
             if plot.len() > 1 && lines.len() + 1 + plot.len() <= room {
                 lines.push(String::new());
@@ -222,6 +225,46 @@ impl Screen {
                 pad_right(name, name_width),
                 self.paint(&bar, CYAN)
             ));
+        }
+        lines
+    }
+
+    /// All layers of a map together, shaded by the logarithm of the count.
+    fn map(&self, figure: &Figure, grid: &Grid) -> Vec<String> {
+        let [columns_all, rows_all] = [grid.columns, grid.rows].map(|n| n.min(Grid::SIDE_MAX));
+        if columns_all == 0 || rows_all == 0 {
+            return Vec::new();
+        }
+        let label_width = 10;
+        let shown = (rows_all.min(ROWS_MAX), columns_all.min(self.width - 4 - label_width));
+        let mut cells = vec![0u64; shown.0 * shown.1];
+        for layer in &grid.layers {
+            for row in 0..rows_all {
+                for column in 0..columns_all {
+                    let cell = row * shown.0 / rows_all * shown.1 + column * shown.1 / columns_all;
+                    cells[cell] = cells[cell].saturating_add(grid.count(layer, row, column));
+                }
+            }
+        }
+        let most = cells.iter().copied().max().unwrap_or(0) as f64;
+        let shade = |count: &u64| {
+            let share = (*count as f64).ln_1p() / most.ln_1p().max(f64::MIN_POSITIVE);
+            let level = (share * SHADES.len() as f64).ceil() as usize;
+            if *count == 0 { ' ' } else { SHADES[level.clamp(1, SHADES.len()) - 1] }
+        };
+        let end = grid.x.0 + grid.x.1 * columns_all as f64;
+        let ends = [grid.x.0, end];
+        let over = span(&ends, &figure.x).unwrap_or_else(|| format::NOTHING.to_owned());
+        let aside = format!("{} over {} {over}", figure.y.label, figure.x.label.to_lowercase());
+        let mut lines = vec![self.plot_title(&figure.title, &aside)];
+        // Large addresses above, as on the page.
+        for row in (0..shown.0).rev() {
+            let start = grid.y.0 + grid.y.1 * (row * rows_all / shown.0) as f64;
+            let label = cut(&format::value(start, &clean(&figure.y.unit)), label_width);
+            let gap = " ".repeat(label_width - columns(&label));
+            let text: String =
+                cells[row * shown.1..(row + 1) * shown.1].iter().map(shade).collect();
+            lines.push(format!("  {gap}{label}  {}", self.paint(&text, CYAN)));
         }
         lines
     }

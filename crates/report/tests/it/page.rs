@@ -8,7 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use report::{
-    Axis, BarSeries, Column, Figure, FigureKind, Item, Page, Section, Series, Style, Table,
+    Axis, BarSeries, Column, Figure, FigureKind, Grid, GridLayer, Item, Page, Section, Series,
+    Style, Table,
 };
 
 use crate::browser::{Browser, Tab};
@@ -85,6 +86,7 @@ fn series_names(figure: &Figure) -> Vec<&str> {
     match &figure.kind {
         FigureKind::Lines(series) => series.iter().map(|one| one.name.as_str()).collect(),
         FigureKind::Bars { series, .. } => series.iter().map(|one| one.name.as_str()).collect(),
+        FigureKind::Grid(grid) => grid.layers.iter().map(|one| one.name.as_str()).collect(),
     }
 }
 
@@ -472,6 +474,16 @@ fn odd_data_are_drawn(tab: &mut Tab<'_>, _: &Path) {
         let stacked = Figure::stacked_bars(id, "Stacked", categories, linear, ragged.clone());
         section = section.figure(bars).figure(stacked);
     }
+    for (columns, x, cells) in [
+        (0, (0.0, 1.0), vec![]),
+        (3, (f64::NAN, 0.0), vec![u64::MAX, 1]),
+        (400, (-1.0, 1e300), vec![1]),
+    ] {
+        let layers = vec![GridLayer { name: "layer".to_owned(), cells }];
+        let grid = Grid { columns, rows: columns.min(2), x, y: (0.0, 1.0), layers };
+        let axes = (Axis::linear("x", "s"), Axis::linear("y", "bytes"));
+        section = section.figure(Figure::grid("map", "Map", axes.0, axes.1, grid));
+    }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = write(folder.path(), &Page::new("Odd", "").section(section));
     tab.open(&file);
@@ -480,7 +492,7 @@ fn odd_data_are_drawn(tab: &mut Tab<'_>, _: &Path) {
                   .some(a => /NaN|Infinity|undefined/.test(a.value))).length";
     assert_eq!(tab.eval(broken), 0);
     for key in ["ArrowRight", "ArrowRight", "ArrowDown", "End", "+", "+", "-", "Escape"] {
-        for index in [0, 9, 18, 35, 36, 41] {
+        for index in [0, 9, 18, 35, 36, 41, 42, 43, 44] {
             tab.eval(&format!("document.querySelectorAll('.chart-frame')[{index}].focus()"));
             tab.key(key);
         }

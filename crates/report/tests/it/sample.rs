@@ -2,7 +2,7 @@
 
 use events::Warning;
 use report::{
-    Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table,
+    Axis, BarSeries, Column, Figure, Grid, GridLayer, Page, Section, Series, Style, Table,
     format::{self, ratio_with_interval},
 };
 
@@ -119,6 +119,31 @@ fn probe() -> Section {
         )
 }
 
+/// A log that is appended and data that are read where they are hot.
+fn heat() -> Figure {
+    let cell = |at: usize| (at / 32, at % 32);
+    let reads =
+        |at| if cell(at).0 < 12 { (cell(at).1 * 7 + cell(at).0 * 3) as u64 % 40 } else { 0 };
+    let writes = |at| if cell(at).0 == 16 + cell(at).1 / 4 { 900 } else { 0 };
+    let layer = |name: &str, count: &dyn Fn(usize) -> u64| GridLayer {
+        name: name.to_owned(),
+        cells: (0..24 * 32).map(count).collect(),
+    };
+    Figure::grid(
+        "heat",
+        "Where requests go over time",
+        Axis::linear("Time", "s"),
+        Axis::linear("Address", "bytes"),
+        Grid {
+            columns: 32,
+            rows: 24,
+            x: (0.0, 2.0),
+            y: (0.0, 1e9),
+            layers: vec![layer("reads", &reads), layer("writes", &writes)],
+        },
+    )
+}
+
 fn load() -> Section {
     let devices =
         ["this disk", "this disk, simulated", "Mtron SLC 32 GB", "7,200 rpm disk", "DRAM SSD"];
@@ -165,6 +190,7 @@ fn load() -> Section {
             )
             .caption("The dips are checkpoints of the write-ahead log."),
         )
+        .figure(heat())
         .figure(
             Figure::bars(
                 "bytes",
