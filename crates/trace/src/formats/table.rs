@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::decode::{Decoder, LineFormat, Times};
-use super::{ReadOptions, blkparse, blktrace, own, spc};
+use super::{
+    ReadOptions, blkparse, blktrace, disksim_validate, fio_iolog, fio_latency, hfplayer, hp_srt,
+    oracle_general, own, spc, vscsi, wiscsee,
+};
 use crate::{Result, Trace};
 
 macro_rules! formats {
@@ -129,7 +132,20 @@ pub(super) struct Entry {
 }
 
 /// The formats that this build reads.
-pub(super) static TABLE: &[&Entry] = &[&OWN, &spc::ENTRY, &blktrace::ENTRY, &blkparse::ENTRY];
+pub(super) static TABLE: &[&Entry] = &[
+    &OWN,
+    &spc::ENTRY,
+    &blktrace::ENTRY,
+    &blkparse::ENTRY,
+    &disksim_validate::ENTRY,
+    &fio_iolog::ENTRY,
+    &fio_latency::ENTRY,
+    &hfplayer::ENTRY,
+    &hp_srt::ENTRY,
+    &oracle_general::ENTRY,
+    &vscsi::ENTRY,
+    &wiscsee::ENTRY,
+];
 
 static OWN: Entry = Entry {
     format: Format::Own,

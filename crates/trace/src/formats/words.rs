@@ -63,7 +63,6 @@ impl<'a> Words<'a> {
     }
 
     /// The next field up to a comma, without the white space around it; `None` behind the last.
-    #[cfg(test)]
     pub(super) fn field(&mut self) -> Option<&'a [u8]> {
         if self.rest.is_empty() {
             return None;

@@ -1,4 +1,5 @@
 //! Whole files through the public interface: samples of public traces, and other programs.
 
 mod block_events;
+mod other_formats;
 mod shared;
