@@ -1,5 +1,6 @@
 //! Samples of further public traces: counts, latencies, and that forms of one trace agree.
 
+use std::collections::HashMap;
 use std::process::Command;
 
 use trace::Op;
@@ -34,10 +35,10 @@ fn all_forms_of_the_cloudphysics_trace_agree() {
     assert_eq!(oracle.notes.warnings[0].code, "reads_assumed");
     let (binary, oracle) = (binary.trace, oracle.trace);
     assert!(binary.offset == oracle.offset, "offsets");
-    // A cache knows one size per object: the converter kept that of its last request.
-    let sizes = binary.offset.iter().zip(&binary.len);
-    let last: std::collections::HashMap<u64, u32> = sizes.map(|(at, len)| (*at, *len)).collect();
-    let expected: Vec<u32> = binary.offset.iter().map(|offset| last[offset]).collect();
+    // A cache knows one size per object: the converter kept that of its first request.
+    let mut first = HashMap::new();
+    let pairs = binary.offset.iter().zip(&binary.len);
+    let expected: Vec<u32> = pairs.map(|(at, len)| *first.entry(*at).or_insert(*len)).collect();
     assert!(oracle.len == expected, "sizes");
     let start =
         |trace: &trace::Trace| -> u64 { trace.origin.facts["start_ns"].parse().expect("ns") };

@@ -170,7 +170,7 @@ impl LineSink for FioIolog {
         match self.version {
             Some(Version::Two) => self.warn_of_waits(out.count(), notes),
             Some(Version::Three) => {
-                notes.understood.push("times: us from the first line".to_owned())
+                notes.understood.push("times: us from the first line".to_owned());
             }
             None => {}
         }
