@@ -6,6 +6,7 @@ use trace::{Request, Trace};
 use units::{Bytes, Nanos};
 
 use crate::observe::{Cause, Path, Probe};
+use crate::queued::Queued;
 use crate::snapshot::SnapshotError;
 
 /// A storage device in virtual time.
@@ -67,6 +68,11 @@ pub trait Device: Send {
             let found = self.submit_observed(request.due, &request, probe);
             (*completion, *path) = (found.0.0, found.1);
         }
+    }
+
+    /// This device as one that looks at its queue, where it does: see [`crate::queued`].
+    fn queued(&mut self) -> Option<&mut dyn Queued> {
+        None
     }
 
     /// The whole state of the device, exactly; `None` where the model cannot say.
@@ -131,6 +137,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
         probe: &mut dyn Probe,
     ) {
         (**self).submit_due_observed(trace, range, completions, paths, probe);
+    }
+    fn queued(&mut self) -> Option<&mut dyn Queued> {
+        (**self).queued()
     }
     fn snapshot(&self) -> Option<Vec<u8>> {
         (**self).snapshot()

@@ -3,7 +3,8 @@
 //! Every model answers through [`Device`]. A model keeps *resource timelines* (when is each
 //! parallel unit, bus or cache slot free next) instead of an event queue wherever no later arrival
 //! can change the completion of an earlier one; that is what makes tens of millions of requests per
-//! second possible. Models compose: a write-back cache is a `Device` over a `Device`.
+//! second possible. Where one can, a model is [`Queued`] and runs an event queue of its own. Models
+//! compose: a write-back cache is a `Device` over a `Device`.
 //!
 //! Invariants, property-tested for every model: a completion is never before its submission; the
 //! same seed and requests give the same completions; submissions come in non-decreasing time.
@@ -17,6 +18,7 @@ pub mod linear;
 pub mod observe;
 pub mod profile;
 mod quantiles;
+pub mod queued;
 pub mod ram;
 mod slots;
 pub mod snapshot;
@@ -27,6 +29,7 @@ pub use error::Error;
 pub use linear::{Linear, LinearParameters};
 pub use profile::Profile;
 pub use quantiles::Quantiles;
+pub use queued::Queued;
 pub use ram::{Ram, RamParameters};
 pub use snapshot::SnapshotError;
 pub use write_cache::{WriteCache, WriteCacheParameters};

@@ -17,11 +17,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 use model::Device;
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
-use trace::{Chains, Trace};
+use trace::{Chains, Request, Trace};
 use units::Nanos;
 
 use crate::Error;
 use crate::outcome::{ClassOutcome, Classes, counters};
+use crate::users::{Users, serve};
 
 /// What a closed-loop simulation found, beside the same figures as captured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -112,33 +113,62 @@ fn captured(trace: &Trace) -> Result<(&[u64], &Chains), Error> {
     trace.captured().ok_or(Error::NotObserved)
 }
 
-/// Runs every chain to its end and tells `done` of each request its index, issue and completion, in
-/// the order of the issues. Gives the number of actors.
+/// Runs every chain to its end and tells `done` of each request its index, issue and completion.
+/// Gives the number of actors.
 fn run(
     device: &mut dyn Device,
     trace: &Trace,
     (service, chains): (&[u64], &Chains),
-    mut done: impl FnMut(usize, u64, u64),
+    done: impl FnMut(usize, u64, u64),
 ) -> u64 {
     let chains = requests_by_actor(chains);
-    // (next issue, actor, position in its chain)
-    let mut ready: BinaryHeap<Reverse<(u64, usize, usize)>> = chains
-        .iter()
-        .enumerate()
-        .filter_map(|(actor, chain)| chain.first().map(|&i| Reverse((trace.due[i], actor, 0))))
-        .collect();
-    let actors = ready.len() as u64;
-    while let Some(Reverse((issue, actor, position))) = ready.pop() {
-        let index = chains[actor][position];
-        let completion = device.submit(Nanos(issue), &trace.request(index)).0;
-        done(index, issue, completion);
-        if let Some(&next) = chains[actor].get(position + 1) {
-            let captured_end = trace.due[index] + service[index];
-            let gap = trace.due[next].saturating_sub(captured_end);
-            ready.push(Reverse((completion + gap, actor, position + 1)));
+    let first = |(actor, chain): (usize, &Vec<usize>)| {
+        chain.first().map(|&index| Reverse((trace.due[index], actor, 0)))
+    };
+    let ready: BinaryHeap<_> = chains.iter().enumerate().filter_map(first).collect();
+    let count = ready.len() as u64;
+    let waiting = vec![(0, 0); chains.len()];
+    serve(device, &mut Actors { trace, service, chains, ready, waiting, done });
+    count
+}
+
+/// Who issues what when.
+struct Actors<'a, D> {
+    trace: &'a Trace,
+    service: &'a [u64],
+    /// The request indices of every actor, in order.
+    chains: Vec<Vec<usize>>,
+    /// (next issue, actor, position in its chain)
+    ready: BinaryHeap<Reverse<(u64, usize, usize)>>,
+    /// By actor: issue and position of the request that it waits for. The ticket is the actor.
+    waiting: Vec<(u64, usize)>,
+    done: D,
+}
+
+impl<D: FnMut(usize, u64, u64)> Users for Actors<'_, D> {
+    fn next_issue(&mut self) -> Option<u64> {
+        self.ready.peek().map(|Reverse((issue, ..))| *issue)
+    }
+
+    fn issue(&mut self) -> (u64, Nanos, Request) {
+        let Reverse((issue, actor, position)) = self.ready.pop().expect("a request to issue");
+        self.waiting[actor] = (issue, position);
+        let request = self.trace.request(self.chains[actor][position]);
+        (actor as u64, Nanos(issue), request)
+    }
+
+    /// The actor issues its next request after its captured CPU time.
+    fn completed(&mut self, ticket: u64, at: u64) {
+        let actor = ticket as usize;
+        let (issue, position) = self.waiting[actor];
+        let index = self.chains[actor][position];
+        (self.done)(index, issue, at);
+        if let Some(&next) = self.chains[actor].get(position + 1) {
+            let captured_end = self.trace.due[index] + self.service[index];
+            let gap = self.trace.due[next].saturating_sub(captured_end);
+            self.ready.push(Reverse((at + gap, actor, position + 1)));
         }
     }
-    actors
 }
 
 /// The request indices of every actor, in order.

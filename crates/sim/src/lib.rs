@@ -21,6 +21,7 @@ mod error;
 mod outcome;
 mod replay;
 mod synthetic;
+mod users;
 
 pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;

@@ -10,6 +10,8 @@ use stats::{Histogram, rng::Rng};
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use crate::users::{Users, serve};
+
 /// What the synthetic users do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Synthetic {
@@ -71,40 +73,91 @@ pub fn closed_loop_depth(
     depth: usize,
     count: u64,
 ) -> DepthOutcome {
-    let mut source = Source::new(load);
-    let mut outcome = DepthOutcome::default();
-    let mut ready: BinaryHeap<Reverse<(u64, usize)>> =
-        (0..depth.max(1)).map(|user| Reverse((0, user))).collect();
-    let mut owes_flush = vec![false; depth.max(1)];
-    let (mut issued, mut counted_from, mut last) = (0, 0, 0);
-    while let Some(Reverse((now, user))) = ready.pop() {
-        if issued == load.warm_up_requests + count && !owes_flush[user] {
-            continue;
+    let depth = depth.max(1);
+    let mut slots = Slots {
+        load,
+        source: Source::new(load),
+        ready: (0..depth).map(|slot| Reverse((0, slot))).collect(),
+        waiting: vec![(Source::flush(0), false); depth],
+        owes_flush: vec![false; depth],
+        issues: load.warm_up_requests + count,
+        issued: 0,
+        counted_from: 0,
+        last: 0,
+        outcome: DepthOutcome::default(),
+    };
+    serve(device, &mut slots);
+    slots.finish()
+}
+
+/// The outstanding requests of a synthetic load; the ticket is the slot.
+struct Slots {
+    load: Synthetic,
+    source: Source,
+    ready: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By slot: what it waits for, issued at its `due`, and whether that is past the warm-up.
+    waiting: Vec<(Request, bool)>,
+    owes_flush: Vec<bool>,
+    /// Requests to issue, flushes not counted.
+    issues: u64,
+    issued: u64,
+    counted_from: u64,
+    last: u64,
+    outcome: DepthOutcome,
+}
+
+impl Users for Slots {
+    fn next_issue(&mut self) -> Option<u64> {
+        while let Some(Reverse((now, slot))) = self.ready.peek().copied() {
+            if self.issued < self.issues || self.owes_flush[slot] {
+                return Some(now);
+            }
+            self.ready.pop();
         }
-        if issued == load.warm_up_requests && !owes_flush[user] {
-            counted_from = now;
+        None
+    }
+
+    fn issue(&mut self) -> (u64, Nanos, Request) {
+        let Reverse((now, slot)) = self.ready.pop().expect("a request to issue");
+        if self.issued == self.load.warm_up_requests && !self.owes_flush[slot] {
+            self.counted_from = now;
         }
-        let request = if owes_flush[user] { Source::flush(now) } else { source.next(now) };
-        let completion = device.submit(Nanos(now), &request).0;
-        owes_flush[user] = load.flush_each_write && request.op == Op::Write;
-        issued += u64::from(request.op != Op::Flush);
-        if issued > load.warm_up_requests {
-            outcome.requests += u64::from(request.op != Op::Flush);
-            last = last.max(completion);
+        let request =
+            if self.owes_flush[slot] { Source::flush(now) } else { self.source.next(now) };
+        self.owes_flush[slot] = self.load.flush_each_write && request.op == Op::Write;
+        self.issued += u64::from(request.op != Op::Flush);
+        let counted = self.issued > self.load.warm_up_requests;
+        self.waiting[slot] = (request, counted);
+        (slot as u64, Nanos(now), request)
+    }
+
+    fn completed(&mut self, ticket: u64, at: u64) {
+        let slot = ticket as usize;
+        let (request, counted) = self.waiting[slot];
+        if counted {
+            self.outcome.requests += u64::from(request.op != Op::Flush);
+            self.last = self.last.max(at);
+            let time = at - request.due.0;
             match request.op {
-                Op::Read => outcome.reads.record(completion - now),
-                Op::Flush => outcome.flushes.record(completion - now),
-                _ => outcome.writes.record(completion - now),
+                Op::Read => self.outcome.reads.record(time),
+                Op::Flush => self.outcome.flushes.record(time),
+                _ => self.outcome.writes.record(time),
             }
         }
-        ready.push(Reverse((completion, user)));
+        self.ready.push(Reverse((at, slot)));
     }
-    outcome.elapsed_ns = last - counted_from.min(last);
-    if outcome.elapsed_ns > 0 {
-        outcome.iops = outcome.requests as f64 * 1e9 / outcome.elapsed_ns as f64;
-        outcome.bytes_per_s = outcome.iops * f64::from(load.size_bytes);
+}
+
+impl Slots {
+    fn finish(self) -> DepthOutcome {
+        let mut outcome = self.outcome;
+        outcome.elapsed_ns = self.last - self.counted_from.min(self.last);
+        if outcome.elapsed_ns > 0 {
+            outcome.iops = outcome.requests as f64 * 1e9 / outcome.elapsed_ns as f64;
+            outcome.bytes_per_s = outcome.iops * f64::from(self.load.size_bytes);
+        }
+        outcome
     }
-    outcome
 }
 
 /// The requests of a synthetic load, one after another.

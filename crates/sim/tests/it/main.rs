@@ -3,4 +3,5 @@
 mod closed_loop;
 mod golden;
 mod profiles;
+mod queued;
 mod replay;
