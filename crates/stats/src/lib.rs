@@ -9,6 +9,7 @@
 pub mod autocorrelation;
 pub mod bootstrap;
 pub mod chi_square;
+pub mod demerit;
 pub mod error_ratio;
 pub mod histogram;
 pub mod quantile;
@@ -17,5 +18,6 @@ pub mod rng;
 pub mod steady;
 
 pub use autocorrelation::autocorrelation_time;
+pub use demerit::demerit;
 pub use histogram::Histogram;
 pub use quantile::{quantile_sorted, quantile_sorted_f64};
