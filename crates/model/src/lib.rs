@@ -14,6 +14,7 @@
 mod device;
 mod error;
 pub mod flash;
+pub mod hdd;
 pub mod linear;
 pub mod observe;
 pub mod profile;
@@ -26,6 +27,7 @@ pub mod write_cache;
 
 pub use device::{Counter, Device};
 pub use error::Error;
+pub use hdd::{Hdd, HddParameters};
 pub use linear::{Linear, LinearParameters};
 pub use profile::Profile;
 pub use quantiles::Quantiles;

@@ -8,6 +8,7 @@ use super::spec::{
 };
 use super::{Parameter, Profile};
 use crate::Device;
+use crate::hdd::Hdd;
 use crate::linear::{Context, Detection, Flush, Line, Linear, LinearParameters, Mixed, Residual};
 use crate::ram::{Ram, RamParameters};
 use crate::write_cache::{WriteCache, WriteCacheParameters};
@@ -17,6 +18,7 @@ pub(super) fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
     match &profile.device {
         DeviceSpec::Linear(spec) => boxed(Linear::new(&spec.parameters(), seed), cache),
         DeviceSpec::Ram(spec) => boxed(Ram::new(&spec.parameters()), cache),
+        DeviceSpec::Hdd(spec) => boxed(Hdd::new(&spec.parameters()), cache),
     }
 }
 

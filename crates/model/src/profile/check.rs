@@ -1,5 +1,6 @@
 //! What a profile must satisfy to be of a device that can exist.
 
+use super::hdd::check_hdd;
 use super::spec::{
     DeviceSpec, FlushSpec, LineSpec, LinearSpec, PatternsSpec, RamSpec, ResidualSpec,
     WriteCacheSpec,
@@ -22,6 +23,7 @@ pub(super) fn profile(profile: &Profile) -> Result<(), Flaw> {
     match &profile.device {
         DeviceSpec::Linear(linear) => check_linear(linear)?,
         DeviceSpec::Ram(ram) => check_ram(ram)?,
+        DeviceSpec::Hdd(hdd) => check_hdd(hdd)?,
     }
     match &profile.write_cache {
         Some(cache) => check_cache(cache),
@@ -29,7 +31,7 @@ pub(super) fn profile(profile: &Profile) -> Result<(), Flaw> {
     }
 }
 
-fn flaw(field: &str, cause: &str) -> Result<(), Flaw> {
+pub(super) fn flaw(field: &str, cause: &str) -> Result<(), Flaw> {
     Err((field.to_owned(), cause.to_owned()))
 }
 
@@ -63,7 +65,7 @@ fn check_ram(ram: &RamSpec) -> Result<(), Flaw> {
     count("device.ports", &ram.ports, 65_536.0)
 }
 
-fn check_capacity(capacity: Option<units::Bytes>) -> Result<(), Flaw> {
+pub(super) fn check_capacity(capacity: Option<units::Bytes>) -> Result<(), Flaw> {
     match capacity {
         Some(units::Bytes(0)) => flaw("device.capacity", "a device holds at least one byte"),
         _ => Ok(()),
@@ -135,7 +137,7 @@ fn check_residual(index: usize, spec: &ResidualSpec) -> Result<(), Flaw> {
     Ok(())
 }
 
-fn optional(
+pub(super) fn optional(
     check: impl Fn(&str, &Parameter) -> Result<(), Flaw>,
     field: &str,
     parameter: Option<&Parameter>,
@@ -144,7 +146,7 @@ fn optional(
 }
 
 /// A time or a cost: finite, not negative, at most an hour in us.
-fn time(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
+pub(super) fn time(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     evidence(field, parameter)?;
     match parameter.value {
         value if !value.is_finite() => flaw(field, "it is not a finite number"),
@@ -154,7 +156,7 @@ fn time(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     }
 }
 
-fn positive(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
+pub(super) fn positive(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     evidence(field, parameter)?;
     match parameter.value {
         value if !value.is_finite() => flaw(field, "it is not a finite number"),
@@ -163,7 +165,7 @@ fn positive(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     }
 }
 
-fn share(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
+pub(super) fn share(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     evidence(field, parameter)?;
     if (0.0..=1.0).contains(&parameter.value) {
         return Ok(());
@@ -171,7 +173,7 @@ fn share(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
     flaw(field, "a share lies between 0 and 1")
 }
 
-fn count(field: &str, parameter: &Parameter, most: f64) -> Result<(), Flaw> {
+pub(super) fn count(field: &str, parameter: &Parameter, most: f64) -> Result<(), Flaw> {
     evidence(field, parameter)?;
     match parameter.value {
         value if value.fract() != 0.0 => flaw(field, "it must be a whole number"),

@@ -10,6 +10,8 @@
 
 mod build;
 mod check;
+pub mod disksim;
+mod hdd;
 mod parameter;
 mod shipped;
 mod spec;
@@ -17,6 +19,9 @@ mod spec;
 mod tests;
 mod text;
 
+pub use hdd::{
+    BufferSpec, BusSpec, HddSpec, OverheadSpec, ProtocolSpec, QueueSpec, SeekSpec, ZoneSpec,
+};
 pub use parameter::Parameter;
 pub use shipped::{find_shipped, shipped};
 pub use spec::{

@@ -5,6 +5,7 @@ use trace::Op;
 use units::Bytes;
 
 use super::Parameter;
+use super::hdd::HddSpec;
 use crate::linear::Pattern;
 use crate::quantiles::Quantiles;
 
@@ -68,6 +69,8 @@ pub enum DeviceSpec {
     Linear(Box<LinearSpec>),
     /// `kind = "ram"`: [`crate::Ram`].
     Ram(RamSpec),
+    /// `kind = "hdd"`: [`crate::Hdd`].
+    Hdd(Box<HddSpec>),
 }
 
 /// `[device]` of `kind = "linear"`.
@@ -252,7 +255,10 @@ pub struct WriteCacheSpec {
 
 /// Makers count capacities in powers of ten: `32GB` where that is exact.
 #[allow(clippy::ref_option)] // The signature is serde's.
-fn capacity_text<S: Serializer>(capacity: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn capacity_text<S: Serializer>(
+    capacity: &Option<Bytes>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     const GB: u64 = 1_000_000_000;
     match capacity {
         Some(Bytes(bytes)) if bytes % GB == 0 && *bytes > 0 => {

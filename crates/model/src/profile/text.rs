@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::Profile;
 use super::check;
+use super::hdd::HddSpec;
 use super::spec::{About, DeviceSpec, LinearSpec, RamSpec, StateOf, Validation, WriteCacheSpec};
 use crate::Error;
 
@@ -43,6 +44,7 @@ struct Kind {
 enum KindName {
     Linear,
     Ram,
+    Hdd,
 }
 
 pub(super) fn read(text: &str, path: &str) -> Result<Profile, Error> {
@@ -57,6 +59,10 @@ pub(super) fn read(text: &str, path: &str) -> Result<Profile, Error> {
         KindName::Ram => {
             let document = parse::<Document<RamSpec>>(&text_without_kind, path)?;
             assemble(document, DeviceSpec::Ram)
+        }
+        KindName::Hdd => {
+            let document = parse::<Document<HddSpec>>(&text_without_kind, path)?;
+            assemble(document, |hdd| DeviceSpec::Hdd(Box::new(hdd)))
         }
     };
     check::profile(&profile).map_err(|(field, cause)| Error::Impossible {

@@ -2,6 +2,8 @@
 
 mod closed_forms;
 mod flash;
+mod hdd;
+mod measured_drives;
 mod properties;
 mod support;
 mod write_cache_oracle;

@@ -1,0 +1,403 @@
+//! A hard disk: arm, platters, zones, track buffer, bus and command queue.
+//!
+//! The model follows the anatomy of Ruemmler and Wilkes, "An introduction to disk drive modeling"
+//! (IEEE Computer, 1994): a request pays command overhead, then a buffer hit is moved over the bus,
+//! and a miss waits for seek or head switch, rotation and transfer, the bus overlapping with the
+//! platter. After a read the disk reads on into the segment until something else wants the arm.
+//! What a drive does at which overhead is told by the parameters of the DiskSim 4.0 manual (Bucy et
+//! al., CMU-PDL-08-101), so that its files of measured drives can be taken over: [`crate::profile::disksim`].
+//!
+//! Rotation is exact: the angle of the platters is a function of time ([`angle`]), so sequential
+//! requests meet or miss their sector as they would on the drive.
+//!
+//! Invariants: those of the crate; a completion is never before its overhead and its transfer; the
+//! arm works on one thing at a time. Tested against closed forms (mean rotational delay, mean seek,
+//! sequential throughput), a slow layout oracle, and eight really measured drives.
+
+mod angle;
+mod arm;
+pub mod layout;
+pub mod parameters;
+pub mod seek;
+mod segments;
+
+use std::collections::VecDeque;
+
+use trace::{Op, Request};
+use units::{Bytes, Nanos};
+
+use self::angle::Spindle;
+use self::arm::{Access, Arm, Mechanism};
+use self::layout::Layout;
+pub use self::parameters::{
+    BufferParameters, BusParameters, HddParameters, Overheads, QueueParameters, ReadAhead,
+};
+use self::segments::Segments;
+use crate::{Counter, Device};
+
+/// Bytes of a sector.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// The model of a hard disk.
+#[derive(Clone, Debug)]
+pub struct Hdd {
+    mechanism: Mechanism,
+    overhead: Overheads,
+    bus: BusParameters,
+    buffer: BufferParameters,
+    sectors: u64,
+    segments: Segments,
+    arm: Arm,
+    /// The command before was completed.
+    ready_at: u64,
+    /// What the arm must do is done; a read-ahead gives way.
+    arm_free_at: u64,
+    after_write: bool,
+    ahead: Option<Ahead>,
+    /// The read at hand starts in or right after what a read before it left in memory.
+    streaming: bool,
+    /// When each write in the buffer is on the platter, and the end of the last one.
+    destages: VecDeque<(u64, u32)>,
+    dirty_end: u64,
+    counts: Counts,
+}
+
+/// A read-ahead into a segment.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    segment: usize,
+    next: u64,
+    limit: u64,
+    at_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    requests: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    read_hits: u64,
+    partial_hits: u64,
+    buffered_writes: u64,
+}
+
+impl Hdd {
+    /// The disk of `parameters`, its arm over the first cylinder and its buffer empty.
+    ///
+    /// # Panics
+    /// Where a geometry is impossible: the check of a profile refuses it before.
+    pub fn new(parameters: &HddParameters) -> Self {
+        let layout = Layout::new(&parameters.geometry);
+        let sectors = parameters.sectors.unwrap_or(layout.sectors()).min(layout.sectors());
+        let buffer = parameters.buffer;
+        let seek_ns = parameters.seek.table_ns(layout.cylinders());
+        let spindle = Spindle::new(parameters.rpm);
+        let mechanism = Mechanism {
+            settle_ns: settle_ns(parameters, &seek_ns),
+            seek_ns,
+            layout,
+            spindle,
+            head_switch_ns: parameters.head_switch_ns,
+            write_settle_ns: parameters.write_settle_ns,
+        };
+        Self {
+            mechanism,
+            overhead: parameters.overhead,
+            bus: parameters.bus,
+            sectors,
+            segments: Segments::new(buffer.segments as usize, buffer.segment_sectors),
+            buffer,
+            arm: Arm::default(),
+            ready_at: 0,
+            arm_free_at: 0,
+            after_write: false,
+            ahead: None,
+            streaming: false,
+            destages: VecDeque::new(),
+            dirty_end: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    fn read(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
+        self.advance_read_ahead(start);
+        let end = lbn + u64::from(count);
+        let found = self.segments.find(lbn);
+        self.streaming = found.is_some() || self.segments.ending_at(lbn).is_some();
+        let after = usize::from(self.after_write);
+        let completion = match found {
+            Some(index) if self.segments.get(index).end >= end => {
+                self.counts.read_hits += 1;
+                let begin = start + self.overhead.read_hit_ns[after] + self.bus.preparation_ns;
+                self.segments.touch(index);
+                self.continue_after_hit(index, begin);
+                begin + u64::from(count) * self.bus.read_sector_ns
+            }
+            Some(index) => self.read_rest(start, index, lbn, end),
+            None => match self.ahead {
+                // Its first sector is the one that is being read ahead.
+                Some(ahead) if ahead.next == lbn && lbn < ahead.limit => {
+                    self.read_rest(start, ahead.segment, lbn, end)
+                }
+                _ => self.read_miss(start, lbn, count),
+            },
+        };
+        completion + self.overhead.read_completion_ns
+    }
+
+    /// The front of `lbn..end` is in segment `index`; the rest comes from the platter.
+    fn read_rest(&mut self, start: u64, index: usize, lbn: u64, end: u64) -> u64 {
+        self.counts.partial_hits += 1;
+        let after = usize::from(self.after_write);
+        let begin = start + self.overhead.read_hit_ns[after] + self.bus.preparation_ns;
+        self.segments.touch(index);
+        let (next, rest) = (self.segments.get(index).end, end - self.segments.get(index).end);
+        let going_on = self
+            .ahead
+            .filter(|ahead| ahead.segment == index && ahead.next == next && next < ahead.limit);
+        let from = going_on.map_or(begin.max(self.arm_free_at), |ahead| ahead.at_ns);
+        let transfer = self.transfer(from, next, rest as u32, false);
+        self.segments.extend(index, end);
+        self.arm_free_at = transfer.end_ns;
+        self.start_read_ahead(index, end, lbn, transfer.end_ns);
+        let whole = (end - lbn) * self.bus.read_sector_ns;
+        (begin + whole).max(transfer.bus_end_ns)
+    }
+
+    fn read_miss(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
+        let begin = start + self.overhead.read_miss_ns[usize::from(self.after_write)];
+        self.advance_read_ahead(begin);
+        self.ahead = None;
+        let from = begin.max(self.arm_free_at);
+        let transfer = self.transfer(from, lbn, count, true);
+        self.arm_free_at = transfer.end_ns;
+        let end = lbn + u64::from(count);
+        let front = if self.buffer.keep_passed { transfer.passed_before } else { 0 };
+        let first = lbn - u64::from(front);
+        self.segments.forget(first, end);
+        if let Some(index) = self.segments.open(first, end) {
+            self.start_read_ahead(index, end, lbn, transfer.end_ns);
+        }
+        let streamed = transfer.bus_end_ns + self.bus.preparation_ns;
+        if self.bus.read_watermark == 0.0 {
+            return streamed;
+        }
+        // Not before so much of the request is in the buffer is the disk back on the bus; coming
+        // back runs beside the platter.
+        let marked = (f64::from(count) * self.bus.read_watermark) as u64;
+        let passing = (transfer.end_ns - transfer.start_ns) / u64::from(count);
+        let back = transfer.start_ns + marked * passing + self.bus.preparation_ns;
+        streamed.max(back + u64::from(count) * self.bus.read_sector_ns)
+    }
+
+    fn transfer(&mut self, from: u64, lbn: u64, count: u32, fresh: bool) -> arm::Transfer {
+        let immediate = self.buffer.immediate_read;
+        let bus_ns = self.bus.read_sector_ns;
+        let access = Access { lbn, count, write: false, immediate, fresh, bus_ns };
+        self.mechanism.access(&mut self.arm, from, 0, &access)
+    }
+
+    fn write(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
+        self.advance_read_ahead(start);
+        self.ahead = None;
+        let end = lbn + u64::from(count);
+        while self.destages.front().is_some_and(|(at, _)| *at <= start) {
+            self.destages.pop_front();
+        }
+        let held: u32 = self.destages.iter().map(|(_, sectors)| sectors).sum();
+        let appends = !self.destages.is_empty() && self.dirty_end == lbn;
+        let fits = held + count <= self.buffer.write_back_sectors;
+        let room = self.destages.len() < self.buffer.write_back as usize || appends;
+        let buffered = self.buffer.write_back > 0 && fits && room;
+        let after = usize::from(self.after_write);
+        let overhead = if buffered {
+            self.overhead.write_hit_ns[after]
+        } else {
+            self.overhead.write_miss_ns[after]
+        };
+        let begin = start + overhead;
+        let sector_ns = self.bus.write_sector_ns;
+        let data = begin + self.bus.write_data_delay_ns + self.bus.preparation_ns;
+        let data_end = data + u64::from(count) * sector_ns;
+        let media_end = self.write_media(begin, data, lbn, count);
+        self.segments.forget(lbn, end);
+        if self.buffer.read_written {
+            self.keep_written(lbn, end);
+        }
+        let reported = if buffered {
+            self.counts.buffered_writes += 1;
+            self.destages.push_back((media_end, count));
+            self.dirty_end = end;
+            data_end
+        } else {
+            self.destages.clear();
+            media_end.max(data_end) + self.bus.status_reselect_ns
+        };
+        reported + self.overhead.write_completion_ns
+    }
+
+    /// Brings the data of a write to the platter; its first sector is in the buffer at `data`.
+    fn write_media(&mut self, begin: u64, data: u64, lbn: u64, count: u32) -> u64 {
+        let sector_ns = self.bus.write_sector_ns;
+        let place = self.mechanism.layout.locate(lbn);
+        let from = (begin + self.bus.write_move_delay_ns).max(self.arm_free_at);
+        let settle = self.mechanism.write_settle_ns.max(0) as u64;
+        let least = from + self.bus.write_move_least_ns + settle;
+        // Every sector must be there when its place comes by: a slow bus delays the first one.
+        let passing = self.mechanism.spindle.time_ns(place.sector_ticks);
+        let behind = u64::from(count - 1) * sector_ns.saturating_sub(passing);
+        let earliest = least.max(data + sector_ns + behind);
+        let immediate = self.buffer.immediate_write;
+        let access = Access { lbn, count, write: true, immediate, fresh: false, bus_ns: 0 };
+        let transfer = self.mechanism.access(&mut self.arm, from, earliest, &access);
+        self.arm_free_at = transfer.end_ns;
+        transfer.end_ns
+    }
+
+    fn keep_written(&mut self, lbn: u64, end: u64) {
+        match self.segments.ending_at(lbn) {
+            Some(index) => {
+                self.segments.extend(index, end);
+                self.segments.touch(index);
+            }
+            None => {
+                self.segments.open(lbn, end);
+            }
+        }
+    }
+
+    /// Starts to read on after `end` into segment `index`; the host asked for `lbn..end`.
+    fn start_read_ahead(&mut self, index: usize, end: u64, lbn: u64, at_ns: u64) {
+        let size = self.segments.size_sectors();
+        let room = if self.buffer.read_ahead_over_requested {
+            size
+        } else {
+            size.saturating_sub(end - lbn)
+        };
+        let most = room.min(u64::from(self.buffer.read_ahead_most_sectors));
+        let reach = match self.buffer.read_ahead {
+            ReadAhead::Segment => end + most,
+            ReadAhead::Track if end < self.sectors => self.end_of_track(end),
+            ReadAhead::Track | ReadAhead::None => end,
+            ReadAhead::NextTrack => self.end_of_stream(end),
+            ReadAhead::Cylinder => self.end_of_cylinder(end - 1),
+        };
+        let limit = reach.min(end + most).min(self.sectors);
+        self.ahead = (limit > end).then_some(Ahead { segment: index, next: end, limit, at_ns });
+    }
+
+    /// How far a drive that looks for streams reads on before `end`: to the end of the track,
+    /// and of the next one where the track before was read too. A drive whose segments do not hold
+    /// a track goes on only where a read continues what is in memory.
+    fn end_of_stream(&self, end: u64) -> u64 {
+        let place = self.mechanism.layout.locate(end - 1);
+        let track_start = end - 1 - u64::from(place.run_before);
+        let track_end = end - 1 + u64::from(place.run);
+        if track_end - track_start > self.segments.size_sectors() {
+            return if self.streaming { end + self.segments.size_sectors() } else { end };
+        }
+        let stream = track_start > 0 && self.segments.find(track_start - 1).is_some();
+        if stream && track_end < self.sectors { self.end_of_track(track_end) } else { track_end }
+    }
+
+    fn end_of_track(&self, lbn: u64) -> u64 {
+        lbn + u64::from(self.mechanism.layout.locate(lbn).run)
+    }
+
+    fn end_of_cylinder(&self, lbn: u64) -> u64 {
+        let cylinder = self.mechanism.layout.locate(lbn).cylinder;
+        let mut end = self.end_of_track(lbn);
+        while end < self.sectors && self.mechanism.layout.locate(end).cylinder == cylinder {
+            end = self.end_of_track(end);
+        }
+        end
+    }
+
+    /// A hit in segment `index` starts the read-ahead of that segment anew where it had stopped.
+    fn continue_after_hit(&mut self, index: usize, begin: u64) {
+        let idle = self.ahead.is_none_or(|ahead| ahead.next >= ahead.limit);
+        if !self.buffer.read_ahead_after_hit || !idle {
+            return;
+        }
+        let segment = self.segments.get(index);
+        if segment.end < self.sectors {
+            let at_ns = begin.max(self.arm_free_at);
+            self.start_read_ahead(index, segment.end, segment.end, at_ns);
+        }
+    }
+
+    /// Lets the read-ahead run until `until_ns`.
+    fn advance_read_ahead(&mut self, until_ns: u64) {
+        let Some(ahead) = &mut self.ahead else { return };
+        let span = (ahead.at_ns, until_ns);
+        let count = ahead.limit - ahead.next;
+        if count == 0 || span.0 >= span.1 {
+            return;
+        }
+        let (got, at_ns) = self.mechanism.read_ahead(&mut self.arm, span, ahead.next, count);
+        ahead.next += got;
+        ahead.at_ns = at_ns;
+        self.segments.extend(ahead.segment, ahead.next);
+    }
+}
+
+/// Half a single-cylinder seek is settling on the track; never more than the track skew, in which
+/// the drive is on another track altogether.
+fn settle_ns(parameters: &HddParameters, seek_ns: &[u32]) -> u64 {
+    let turn_ns = 60e9 / f64::from(parameters.rpm);
+    let skew_ns =
+        |zone: &layout::Zone| zone.track_skew_sectors / f64::from(zone.sectors_per_track) * turn_ns;
+    let skew = parameters.geometry.zones.iter().map(skew_ns).fold(f64::MAX, f64::min);
+    let single = seek_ns.get(1).map_or(0.0, |ns| f64::from(*ns));
+    (single / 2.0).min(skew) as u64
+}
+
+impl Device for Hdd {
+    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+        self.counts.requests += 1;
+        let start = now.0.max(self.ready_at);
+        let moves_data = matches!(request.op, Op::Read | Op::Write) && request.len > 0;
+        let completion = if moves_data {
+            let lbn = request.offset.0 / SECTOR_BYTES;
+            let last = (request.offset.0 + u64::from(request.len) - 1) / SECTOR_BYTES;
+            let count = (last - lbn + 1) as u32;
+            assert!(last < self.sectors, "the trace check keeps requests on the disk");
+            let write = request.op == Op::Write;
+            let completion = if write {
+                self.counts.written_bytes += u64::from(request.len);
+                self.write(start, lbn, count)
+            } else {
+                self.counts.read_bytes += u64::from(request.len);
+                self.read(start, lbn, count)
+            };
+            self.after_write = write;
+            completion
+        } else if request.op == Op::Flush {
+            let overhead = self.overhead.write_hit_ns[usize::from(self.after_write)];
+            let dirty = self.destages.back().map_or(0, |(at, _)| *at);
+            (start + overhead).max(dirty) + self.overhead.write_completion_ns
+        } else {
+            start + self.overhead.read_hit_ns[usize::from(self.after_write)]
+        };
+        self.ready_at = completion;
+        Nanos(completion)
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        Some(Bytes(self.sectors * SECTOR_BYTES))
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        let counts = &self.counts;
+        [
+            ("device_requests", counts.requests),
+            ("device_read_bytes", counts.read_bytes),
+            ("device_written_bytes", counts.written_bytes),
+            ("device_read_hits", counts.read_hits),
+            ("device_partial_hits", counts.partial_hits),
+            ("device_buffered_writes", counts.buffered_writes),
+        ]
+        .map(|(name, value)| Counter { name, value })
+        .to_vec()
+    }
+}
