@@ -1,6 +1,7 @@
 //! The trace in columns.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -90,6 +91,12 @@ pub enum Malformed {
         /// Entries of the stream table.
         count: usize,
     },
+    /// A batch whose stream table does not go on from the one before.
+    #[error("the stream table does not begin with the streams of the requests in front")]
+    OtherStreams,
+    /// A batch with other columns than the one before.
+    #[error("service times or actors are missing here, or were missing in the requests in front")]
+    OtherColumns,
     /// A request ends beyond 2^64 bytes.
     #[error("request {index} ends beyond the largest address")]
     AddressOverflow {
@@ -148,6 +155,27 @@ impl Trace {
         let chains = self.chains.get_or_insert_default();
         chains.actor.push(actor);
         chains.transaction.push(transaction);
+    }
+
+    /// Appends some rows of `other`, whose stream table is the same. An empty trace takes over which
+    /// columns there are; otherwise both have the same ones, or the result is ragged.
+    pub fn extend_rows(&mut self, other: &Self, rows: Range<usize>) {
+        if self.is_empty() {
+            self.service = other.service.as_ref().map(|_| self.service.take().unwrap_or_default());
+            self.chains = other.chains.as_ref().map(|_| self.chains.take().unwrap_or_default());
+        }
+        self.due.extend_from_slice(&other.due[rows.clone()]);
+        self.offset.extend_from_slice(&other.offset[rows.clone()]);
+        self.len.extend_from_slice(&other.len[rows.clone()]);
+        self.op.extend_from_slice(&other.op[rows.clone()]);
+        self.stream.extend_from_slice(&other.stream[rows.clone()]);
+        if let (Some(service), Some(more)) = (&mut self.service, &other.service) {
+            service.extend_from_slice(&more[rows.clone()]);
+        }
+        if let (Some(chains), Some(more)) = (&mut self.chains, &other.chains) {
+            chains.actor.extend_from_slice(&more.actor[rows.clone()]);
+            chains.transaction.extend_from_slice(&more.transaction[rows]);
+        }
     }
 
     /// Service times and chains, where it has both: what a closed loop needs.

@@ -66,6 +66,19 @@ pub enum Error {
         /// What is wrong there.
         cause: String,
     },
+    /// A file of our own format ends early: its writer was killed, or it was copied in part.
+    #[error(
+        "{}: cut off at byte {offset}; its first {requests} requests are whole",
+        path.display()
+    )]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+        /// Where the first part that is not whole begins.
+        offset: u64,
+        /// Requests in front of that.
+        requests: u64,
+    },
     /// The file is something else.
     #[error("{}: not a trace that wearmark can read: {cause}", path.display())]
     Foreign {
@@ -130,6 +143,10 @@ impl events::Hint for Error {
             }
             Self::Format { hint, .. } => return Some(hint.clone()),
             Self::Damaged { .. } => "copy the file again from where it was whole, or capture anew",
+            Self::CutOff { requests: 0, .. } => "copy the file again from where it was whole",
+            Self::CutOff { .. } => {
+                "add --lenient to take the requests that are whole, or copy the file again"
+            }
             Self::Foreign { .. } => "name its format if it is one of those that wearmark reads",
             Self::Version { .. } => "read it with the version of wearmark that wrote it, or newer",
             Self::Malformed { .. } => {

@@ -67,7 +67,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
     let entry = detect::entry_of(&detected, input.path())?;
     let mut notes = Notes::default();
     let trace = match entry.reader {
-        Reader::File(read) if input.can_be_read_again() => read(path)?,
+        Reader::File(read) if input.can_be_read_again() => read(path, options, &mut notes)?,
         Reader::File(_) => {
             return Err(Error::Format {
                 path: input.path().to_owned(),

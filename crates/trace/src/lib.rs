@@ -7,12 +7,13 @@
 //! Invariants, checked by [`Trace::validate`]: all columns have the same length, `due` never falls,
 //! every `stream` names an entry of the stream table, `offset + len` fits in 64 bits.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod columns;
 mod error;
 pub mod formats;
 pub mod generate;
+mod huge;
 pub mod info;
 pub mod known;
 mod request;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::{Decoder, LineFormat, Times};
 use super::{
-    ReadOptions, blkparse, blktrace, disksim_validate, fio_iolog, fio_latency, hfplayer, hp_srt,
-    oracle_general, own, spc, vscsi, wiscsee,
+    Notes, ReadOptions, blkparse, blktrace, disksim_validate, fio_iolog, fio_latency, hfplayer,
+    hp_srt, oracle_general, own, spc, vscsi, wiscsee,
 };
 use crate::{Result, Trace};
 
@@ -83,7 +83,7 @@ formats! {
 /// How a format is read.
 pub(super) enum Reader {
     /// By itself, from a file that it can seek in.
-    File(fn(&Path) -> Result<Trace>),
+    File(fn(&Path, &ReadOptions, &mut Notes) -> Result<Trace>),
     /// Line by line, in parallel where that helps.
     Lines(fn(&ReadOptions) -> Box<dyn LineFormat>),
     /// In order.
@@ -153,7 +153,7 @@ static OWN: Entry = Entry {
         let evidence = "starts with the Parquet mark PAR1".to_owned();
         start.bytes.starts_with(own::PARQUET_MARK).then_some(Guess { score: 100, evidence })
     },
-    reader: Reader::File(own::read),
+    reader: Reader::File(own::read_noting),
     times: Times::Relative,
     has_service: true,
     stream_prefix: "",

@@ -6,39 +6,79 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// Writes a file through `fill`: to `.NAME.partial` in the same directory, synced, then renamed, so
-/// that a file called `path` is always complete, whatever is killed when. The partial file is locked
-/// while it is written and overwritten by the next attempt if one was killed.
+/// Writes a file through `fill`: it is there whole, or as it was before.
 pub(super) fn write(path: &Path, fill: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
-    let partial = partial_name(path)?;
-    let at = Error::io(&partial);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&partial)
-        .map_err(&at)?;
-    file.try_lock().map_err(|error| match error {
-        fs::TryLockError::WouldBlock => {
-            at(io::Error::new(io::ErrorKind::WouldBlock, "another process is writing this file"))
+    let mut partial = Partial::create(path)?;
+    match fill(&mut partial.file) {
+        Ok(()) => partial.commit(),
+        Err(error) => {
+            partial.discard();
+            Err(error)
         }
-        fs::TryLockError::Error(error) => at(error),
-    })?;
-    let written = file
-        .set_len(0)
-        .map_err(&at)
-        .and_then(|()| fill(&mut file))
-        .and_then(|()| file.sync_all().map_err(&at))
-        .and_then(|()| fs::rename(&partial, path).map_err(Error::io(path)));
-    if let Err(error) = written {
-        // The first error is the one to report; a partial file that stays behind is harmless.
-        let _ = fs::remove_file(&partial);
-        return Err(error);
     }
-    // The rename lasts once the directory is on disk too.
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(Error::io(directory))
+}
+
+/// A file under construction: `.NAME.partial` in the same directory, which gets its name when it is
+/// complete and synced, so that a file called by the name is always complete, whatever is killed
+/// when. It is locked while it is written; what a killed writer left is overwritten.
+#[derive(Debug)]
+pub(super) struct Partial {
+    file: File,
+    under: PathBuf,
+    path: PathBuf,
+}
+
+impl Partial {
+    /// Makes the partial file, empty.
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        let partial = partial_name(path)?;
+        let at = Error::io(&partial);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&partial)
+            .map_err(&at)?;
+        let busy = "another process is writing this file";
+        file.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => at(io::Error::new(io::ErrorKind::WouldBlock, busy)),
+            fs::TryLockError::Error(error) => at(error),
+        })?;
+        file.set_len(0).map_err(&at)?;
+        drop(at);
+        Ok(Self { file, under: partial, path: path.to_owned() })
+    }
+
+    /// The file.
+    pub(super) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Syncs the file and gives it its name; where that fails, removes it.
+    pub(super) fn commit(self) -> Result<()> {
+        let Self { file, under, path } = &self;
+        let named = file
+            .sync_all()
+            .map_err(Error::io(under))
+            .and_then(|()| fs::rename(under, path).map_err(Error::io(path)));
+        if let Err(error) = named {
+            self.discard();
+            return Err(error);
+        }
+        // The rename lasts once the directory is on disk too.
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new("."));
+        File::open(directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(Error::io(directory))
+    }
+
+    /// Removes the file. That it failed is nothing to report: the first error is, and a partial file
+    /// that stays behind is harmless.
+    pub(super) fn discard(self) {
+        let _ = fs::remove_file(&self.under);
+    }
 }
 
 fn partial_name(path: &Path) -> Result<PathBuf> {
