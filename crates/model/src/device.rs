@@ -62,6 +62,14 @@ pub trait Device: Send {
     ) {
         assert_eq!(range.len(), completions.len(), "one completion per request");
         assert_eq!(range.len(), paths.len(), "one path per request");
+        if self.queued().is_some() {
+            // Submitted one at a time it would answer otherwise; a model that knows better says so.
+            self.submit_due(trace, range.clone(), completions);
+            for ((due, completion), path) in trace.due[range].iter().zip(completions).zip(paths) {
+                *path = Path::of(Cause::Unknown, *completion - due);
+            }
+            return;
+        }
         for ((index, completion), path) in range.zip(completions).zip(paths) {
             let request = trace.request(index);
             probe.request(index);

@@ -376,6 +376,11 @@ pub trait Probe {
 
     /// A resource was or will be at work. Spans come in no particular order.
     fn span(&mut self, span: &Span);
+
+    /// Request `index` completes along `path`: said by who submits requests, not by models.
+    fn completed(&mut self, index: usize, request: &Request, completion_ns: u64, path: &Path) {
+        let _ = (index, request, completion_ns, path);
+    }
 }
 
 /// Listens to nothing: for those who only want paths.

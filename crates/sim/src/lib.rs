@@ -9,6 +9,8 @@
 //!   al. 2011, figure 6).
 //! - [`closed_loop_depth`]: a fixed number of outstanding synthetic requests, the papers' micro
 //!   benchmark in virtual time.
+//! - [`replay_with`] also says where the time of the requests went, and [`timeline`] what the device
+//!   did meanwhile.
 //!
 //! Nothing here reads a clock, starts a thread or draws unseeded randomness. Invariants, tested:
 //! requests in = completions out; the same device, seed and trace give the same outcome, byte for
@@ -16,15 +18,18 @@
 
 #![forbid(unsafe_code)]
 
+mod breakdown;
 mod closed_loop;
 mod error;
 mod outcome;
 mod replay;
 mod synthetic;
+pub mod timeline;
 mod users;
 
+pub use breakdown::{Breakdown, MeanPath, Part};
 pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};
-pub use replay::{check, replay, responses};
+pub use replay::{Position, Watched, check, replay, replay_with, responses};
 pub use synthetic::{DepthOutcome, Synthetic, closed_loop_depth};

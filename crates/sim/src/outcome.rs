@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use stats::Histogram;
 use trace::{Op, Trace};
 
+use crate::breakdown::Breakdown;
+
 /// Everything an open-loop replay found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -20,6 +22,9 @@ pub struct Outcome {
     pub counters: BTreeMap<String, u64>,
     /// The run in at most [`Outcome::INTERVALS`] equal intervals of due time.
     pub intervals: Vec<Interval>,
+    /// Where the time went, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdown: Option<Breakdown>,
 }
 
 /// Times of one operation on one stream.

@@ -1,9 +1,13 @@
 //! Open loop: every request when it is due.
 
+use std::ops::{ControlFlow, Range};
+
 use model::Device;
+use model::observe::{Deaf, Path, Probe};
 use trace::Trace;
 
 use crate::Error;
+use crate::breakdown::Paths;
 use crate::outcome::{Classes, Interval, Outcome, counters};
 
 /// Requests per call into the model: completions stay in the first-level cache, and the one
@@ -29,7 +33,46 @@ pub fn check(device: &dyn Device, trace: &Trace) -> Result<(), Error> {
 /// `device` should be fresh: its clock must not be past the first due time. The trace is expected
 /// to be well formed and to fit: [`check`].
 pub fn replay(device: &mut dyn Device, trace: &Trace) -> Outcome {
+    replay_with(device, trace, Watched::default()).expect("nobody stops it")
+}
+
+/// How a replay is watched while it runs.
+#[derive(Default)]
+pub struct Watched<'a> {
+    /// Told what the device does.
+    pub probe: Option<&'a mut dyn Probe>,
+    /// Whether [`Outcome::breakdown`] is wanted.
+    pub breakdown: bool,
+    /// Told every so many requests how far the replay is; stops it by breaking.
+    pub progress: Option<&'a mut dyn FnMut(Position) -> ControlFlow<()>>,
+}
+
+/// How far a replay is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Requests submitted.
+    pub requests: u64,
+    /// Virtual time, ns: when the last of them was due.
+    pub at_ns: u64,
+}
+
+/// [`replay`], watched; `None` where it was stopped. What is watched changes no figure.
+pub fn replay_with(
+    device: &mut dyn Device,
+    trace: &Trace,
+    mut watched: Watched<'_>,
+) -> Option<Outcome> {
     let mut completions = [0u64; BATCH];
+    let mut deaf = Deaf;
+    let probe = match watched.probe.take() {
+        Some(probe) => Some(probe),
+        None => watched.breakdown.then_some(&mut deaf as &mut dyn Probe),
+    };
+    let mut observer = probe.map(|probe| Observer {
+        probe,
+        paths: vec![Path::default(); BATCH],
+        all: Paths::default(),
+    });
     let mut classes = Classes::new(trace);
     let mut series = Series::new(trace.span().0);
     let mut last_completion = 0;
@@ -37,7 +80,10 @@ pub fn replay(device: &mut dyn Device, trace: &Trace) -> Outcome {
     while start < trace.count() {
         let end = (start + BATCH).min(trace.count());
         let completions = &mut completions[..end - start];
-        device.submit_due(trace, start..end, completions);
+        match &mut observer {
+            Some(observer) => observer.submit_due(device, trace, start..end, completions),
+            None => device.submit_due(trace, start..end, completions),
+        }
         last_completion = completions.iter().fold(last_completion, |last, at| last.max(*at));
         let (due, len) = (&trace.due[start..end], &trace.len[start..end]);
         for (completion, due) in completions.iter_mut().zip(due) {
@@ -47,13 +93,45 @@ pub fn replay(device: &mut dyn Device, trace: &Trace) -> Outcome {
         classes.record(&trace.op[start..end], &trace.stream[start..end], len, responses);
         series.record(due, len, responses);
         start = end;
+        if let Some(progress) = &mut watched.progress {
+            let position = Position { requests: end as u64, at_ns: trace.due[end - 1] };
+            if progress(position).is_break() {
+                return None;
+            }
+        }
     }
-    Outcome {
+    Some(Outcome {
         requests: trace.count() as u64,
         span_ns: last_completion,
         classes: classes.finish(trace),
         counters: counters(device),
         intervals: series.finish(),
+        breakdown: observer.filter(|_| watched.breakdown).map(|observer| observer.all.finish()),
+    })
+}
+
+/// Collects paths and passes on what the device does.
+struct Observer<'a> {
+    probe: &'a mut dyn Probe,
+    paths: Vec<Path>,
+    all: Paths,
+}
+
+impl Observer<'_> {
+    fn submit_due(
+        &mut self,
+        device: &mut dyn Device,
+        trace: &Trace,
+        range: Range<usize>,
+        completions: &mut [u64],
+    ) {
+        let paths = &mut self.paths[..range.len()];
+        device.submit_due_observed(trace, range.clone(), completions, paths, self.probe);
+        for ((index, path), completion) in range.zip(paths).zip(completions) {
+            let request = trace.request(index);
+            self.all.record(path, *completion - request.due.0);
+            self.probe.completed(index, &request, *completion, path);
+        }
     }
 }
 

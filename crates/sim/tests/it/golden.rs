@@ -9,8 +9,7 @@ use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
-#[path = "../../benches/load/mod.rs"]
-mod load;
+use crate::load;
 
 /// Requests of all kinds and sizes over a small range, with pauses.
 fn mixture(count: usize) -> Trace {

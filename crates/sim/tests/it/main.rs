@@ -1,7 +1,12 @@
 //! Simulations from outside the crate.
 
+#[path = "../../benches/load/mod.rs"]
+mod load;
+
 mod closed_loop;
 mod golden;
 mod profiles;
 mod queued;
+mod queueing;
 mod replay;
+mod timeline;

@@ -158,3 +158,17 @@ fn outstanding_requests_are_served_out_of_order() {
     assert!(many.reads.quantile(0.5) < 3 * one.reads.quantile(0.5), "the lowest ones go first");
     assert!(many.reads.max() > 50 * one.reads.max(), "the highest offsets starve");
 }
+
+/// A model that does not say where the time went is still asked as it would be otherwise.
+#[test]
+fn watching_does_not_serve_one_at_a_time() {
+    let rows: Vec<(u64, u64)> = (0..3_000).map(|i| (i * 40, i * 7919 % 97)).collect();
+    let trace = trace(&rows, 1);
+    let watched = sim::Watched { breakdown: true, ..sim::Watched::default() };
+    let mut outcome =
+        sim::replay_with(&mut LowestFirst::default(), &trace, watched).expect("nobody stops it");
+    let breakdown = outcome.breakdown.take().expect("it was asked for");
+    assert_eq!(outcome, replay(&mut LowestFirst::default(), &trace));
+    let unknown = breakdown.all.of(model::observe::Cause::Unknown);
+    assert_eq!(unknown, breakdown.all.mean_ns);
+}
