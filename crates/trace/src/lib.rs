@@ -14,6 +14,7 @@ mod error;
 pub mod formats;
 pub mod generate;
 mod huge;
+pub mod imitate;
 pub mod info;
 pub mod known;
 mod request;

@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::workload::Workload;
 use super::{OltpLike, oltp_like};
 use crate::Trace;
+use crate::imitate::Imitation;
 
 /// A generator in its text form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,8 +19,10 @@ use crate::Trace;
 pub enum Recipe {
     /// Phases of streams.
     Workload(Workload),
-    /// A database under transactions; `requests` is ignored for its `transactions`.
+    /// A database under transactions, as many as it says; a number of requests cuts the trace.
     OltpLike(OltpLike),
+    /// Fitted to a trace.
+    Imitation(Imitation),
 }
 
 /// A figure of a recipe that makes no trace.
@@ -76,8 +79,10 @@ impl Recipe {
     pub fn from_toml(text: &str) -> Result<Self, Invalid> {
         let recipe: Self = toml::from_str(text)
             .map_err(|error| Invalid::new("the recipe", error.to_string().trim()))?;
-        if let Self::Workload(workload) = &recipe {
-            workload.check()?;
+        match &recipe {
+            Self::Workload(workload) => workload.check()?,
+            Self::Imitation(imitation) => imitation.check()?,
+            Self::OltpLike(_) => (),
         }
         Ok(recipe)
     }
@@ -94,6 +99,7 @@ impl Recipe {
             Self::OltpLike(_) => {
                 "a database under transactions: page reads, log appends, checkpoints"
             }
+            Self::Imitation(imitation) => &imitation.source,
         }
     }
 
@@ -103,7 +109,14 @@ impl Recipe {
             Self::Workload(workload) => {
                 workload.generate(seed, requests.unwrap_or(workload.requests))
             }
-            Self::OltpLike(settings) => Ok(oltp_like(&OltpLike { seed, ..*settings })),
+            Self::OltpLike(settings) => {
+                let mut trace = oltp_like(&OltpLike { seed, ..*settings });
+                trace.truncate(requests.map_or(usize::MAX, |requests| requests as usize));
+                Ok(trace)
+            }
+            Self::Imitation(imitation) => {
+                imitation.generate(seed, requests.unwrap_or(imitation.requests))
+            }
         }
     }
 }
