@@ -22,7 +22,7 @@ pub enum Recipe {
     /// A database under transactions, as many as it says; a number of requests cuts the trace.
     OltpLike(OltpLike),
     /// Fitted to a trace.
-    Imitation(Imitation),
+    Imitation(Box<Imitation>),
 }
 
 /// A figure of a recipe that makes no trace.

@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
 
     fn next_segment(&mut self) {
         let segments = &self.chain.segments;
-        if self.segment % segments.len() == 0 {
+        if self.segment.is_multiple_of(segments.len()) {
             for (left, count) in self.left.iter_mut().zip(&self.chain.counts) {
                 *left += i64::from(*count);
             }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::chain::{Chain, Step};
-use super::places::{Group, Kind, touch};
+use super::places::{DEPTH_CLASSES, Ends, Group, KINDS, Kind, depth_class, last_block, touch};
 use super::recency::Recency;
 use super::table::Table;
-use super::{GAP_CONTEXTS, Imitation, NOTHING, REQUESTS_MAX, State, TEXT_BYTES_MAX};
+use super::{GAP_CONTEXTS, Imitation, NOTHING, REQUESTS_MAX, State, TEXT_BYTES_MAX, run_blocks};
 use crate::generate::Invalid;
 use crate::info::BLOCK_BYTES;
 use crate::{Op, Trace};
@@ -64,6 +64,7 @@ fn fit_with(trace: &Trace, source: &str, detail: Detail) -> Imitation {
     }
     let kinds = kinds(trace, &group_of, &mut places);
     let (states, symbols) = states(trace, &group_of, &kinds, detail);
+    let run_blocks = run_blocks(&states, &symbols, &trace.len);
     let mut context = NOTHING;
     let steps: Vec<Step> = symbols
         .iter()
@@ -94,7 +95,7 @@ fn fit_with(trace: &Trace, source: &str, detail: Detail) -> Imitation {
         first_due_ns: trace.due[0],
         growth: growth(&kinds),
         streams: trace.streams.iter().map(|stream| stream.name.clone()).collect(),
-        groups: places.into_iter().map(|places| places.group(trace, detail)).collect(),
+        groups: places.into_iter().map(|places| places.group(trace, &run_blocks, detail)).collect(),
         states,
         what,
         gaps: gap_tables,
@@ -126,62 +127,79 @@ fn group_streams(trace: &Trace, groups_max: usize) -> Vec<u16> {
 #[derive(Clone, Debug, Default)]
 struct Places {
     streams: Vec<u32>,
-    depths: [Vec<u64>; 2],
+    /// Requests that come back, and how deep.
+    backs: Vec<(usize, u64)>,
     same_starts: u64,
     fresh: Vec<u64>,
-    run_blocks: Vec<u64>,
+    along: Vec<u64>,
+    /// Touches, and touches of new blocks, by kind.
+    touches: [[u64; 2]; KINDS],
+    ends: Ends,
 }
 
 /// Says of every request how its place was found, as [`super::places::Placer`] will find it.
 fn kinds(trace: &Trace, group_of: &[u16], places: &mut [Places]) -> Vec<Kind> {
     let mut recencies: Vec<Recency> = places.iter().map(|_| Recency::new()).collect();
-    // Per stream and operation: where the last request ended, and the index of its fresh run.
-    let mut ends: HashMap<(u16, Op), (u64, Option<usize>)> = HashMap::new();
+    let mut ends: HashMap<(u16, Op), u64> = HashMap::new();
     let mut kinds = Vec::with_capacity(trace.count());
     for index in 0..trace.count() {
         let request = trace.request(index);
-        let (offset, len, op) = (request.offset.0, request.len, request.op);
+        let (stream, op, len) = (request.stream, request.op, request.len);
+        let offset = request.offset.0;
         if op == Op::Flush {
             kinds.push(Kind::Nowhere);
             continue;
         }
-        let group = usize::from(group_of[usize::from(request.stream)]);
+        let group = usize::from(group_of[usize::from(stream)]);
         let (places, recency) = (&mut places[group], &mut recencies[group]);
-        let key = (request.stream, offset / BLOCK_BYTES);
-        let before = ends.get(&(request.stream, op)).copied();
-        let blocks = u64::from(len).div_ceil(BLOCK_BYTES);
-        let (kind, run) = match (before, recency.known(key)) {
-            (Some((end, run)), _) if end == offset => {
-                if let Some(run) = run {
-                    places.run_blocks[run] += blocks;
+        let key = (stream, offset / BLOCK_BYTES);
+        let end = offset.saturating_add(u64::from(len));
+        let last_known = recency.known((stream, last_block(offset, len))).is_some();
+        let rank = places.ends.rank((stream, offset));
+        let kind = match (recency.known(key), rank) {
+            _ if ends.get(&(stream, op)) == Some(&offset) => {
+                if last_known {
+                    Kind::NextKnown
+                } else {
+                    Kind::NextFresh
                 }
-                (Kind::Next, run)
             }
-            (_, Some(start)) => {
+            (_, Some(rank)) if !last_known => {
+                places.along.push(rank as u64);
+                Kind::Along
+            }
+            (Some(start), _) => {
                 let depth = u64::from(recency.depth(key).expect("known"));
-                places.depths[usize::from(op != Op::Read)].push(depth);
+                places.backs.push((index, depth));
                 places.same_starts += u64::from(start == Some((offset % BLOCK_BYTES) as u16));
-                (Kind::Back, None)
+                if last_known { Kind::Back } else { Kind::Grow }
             }
-            (_, None) => {
+            (None, _) => {
                 places.fresh.push(offset);
-                places.run_blocks.push(blocks);
-                (Kind::Fresh, Some(places.run_blocks.len() - 1))
+                Kind::Fresh
             }
         };
-        ends.insert((request.stream, op), (offset.saturating_add(u64::from(len)), run));
-        if matches!(op, Op::Read | Op::Write) && len > 0 {
-            touch(recency, request.stream, offset, len);
-        }
         kinds.push(kind);
+        ends.insert((stream, op), end);
+        places.ends.record(stream, offset, end);
+        if matches!(op, Op::Read | Op::Write) && len > 0 {
+            let before = recency.count();
+            touch(recency, stream, offset, len);
+            let touches = &mut places.touches[kind as usize];
+            touches[0] += last_block(offset, len) - offset / BLOCK_BYTES + 1;
+            touches[1] += (recency.count() - before) as u64;
+        }
     }
     kinds
 }
 
 impl Places {
-    fn group(self, trace: &Trace, detail: Detail) -> Group {
-        let [reads, writes] = self.depths;
-        let returns = (reads.len() + writes.len()).max(1) as u64;
+    fn group(self, trace: &Trace, run_blocks: &[u64], detail: Detail) -> Group {
+        let returns = self.backs.len().max(1) as u64;
+        let mut depths = vec![Vec::new(); DEPTH_CLASSES];
+        for (index, depth) in self.backs {
+            depths[depth_class(trace.op[index], run_blocks[index])].push(depth);
+        }
         let (grid_bytes, grid_shift, on_grid) = grid(&self.fresh);
         let room = |values: &[u64]| (values.len() / 4).clamp(8, detail.figures);
         let mut streams = Vec::with_capacity(self.streams.len() * 2);
@@ -191,14 +209,17 @@ impl Places {
         }
         Group {
             streams,
-            read_depths: Table::of(reads.clone(), room(&reads)),
-            write_depths: Table::of(writes.clone(), room(&writes)),
+            depths: depths
+                .into_iter()
+                .map(|depths| Table::of(depths.clone(), room(&depths)))
+                .collect(),
             same_start: (self.same_starts * 1000 / returns) as u32,
             fresh: Table::smooth(self.fresh.clone(), room(&self.fresh)),
             grid_bytes,
             grid_shift,
             on_grid,
-            run_blocks: Table::of(self.run_blocks, 12),
+            along: Table::of(self.along, 32),
+            new_touches: self.touches.map(|[all, new]| (new * 10_000 / all.max(1)) as u32).to_vec(),
         }
     }
 }
@@ -328,7 +349,7 @@ fn gap_classes(gaps: &[u64], detail: Detail) -> (Vec<Table>, Vec<u16>) {
 
 /// Exponent of Heaps' law between the half of the trace and all of it.
 fn growth(kinds: &[Kind]) -> f64 {
-    let fresh = |part: &[Kind]| part.iter().filter(|kind| **kind == Kind::Fresh).count() as f64;
+    let fresh = |part: &[Kind]| part.iter().filter(|kind| kind.is_fresh()).count() as f64;
     let (half, all) = (fresh(&kinds[..kinds.len() / 2]), fresh(kinds));
     if half == 0.0 { 1.0 } else { (all / half).log2().clamp(0.0, 1.0) }
 }

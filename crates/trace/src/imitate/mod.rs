@@ -31,13 +31,16 @@ mod recency;
 mod table;
 mod tally;
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use stats::rng::{Rng, mix};
 
 use crate::generate::Invalid;
+use crate::info::BLOCK_BYTES;
 use crate::{Op, Origin, Stream, Trace};
 use chain::{Chain, Walk};
-use places::{Group, Kind, Placer};
+use places::{Group, Kind, Placer, Wanted};
 use table::{Deck, Table};
 
 pub use compare::{Distances, compare};
@@ -91,12 +94,12 @@ struct State {
 impl State {
     /// What of a request the gap in front of it depends on.
     fn gap_context(&self) -> u32 {
-        self.op as u32 * 4 + self.kind as u32
+        self.op as u32 * 8 + self.kind as u32
     }
 }
 
 /// Contexts of gaps that [`State::gap_context`] can give.
-const GAP_CONTEXTS: u32 = 16;
+const GAP_CONTEXTS: u32 = 32;
 
 /// Context of the first request.
 const NOTHING: u32 = u32::MAX;
@@ -131,7 +134,7 @@ impl Imitation {
         let state_is_sound = |state: &State| {
             usize::from(state.group) < self.groups.len()
                 && state.sizes.is_sound(self.requests)
-                && state.sizes.max() <= u64::from(u32::MAX)
+                && u32::try_from(state.sizes.max()).is_ok()
         };
         if !self.states.iter().all(state_is_sound) {
             return wrong("states", "name groups or sizes that cannot be");
@@ -154,19 +157,26 @@ impl Imitation {
             },
             ..Trace::default()
         };
-        self.walk_times_and_states(seed, requests, &mut trace);
+        let rng_of = |part: u64| Rng::new(mix(seed ^ mix(part)));
+        let states = self.walk(requests, rng_of(1), rng_of(2), &mut trace);
+        self.place(&states, rng_of(3), &mut trace);
         Ok(trace)
     }
 
-    fn walk_times_and_states(&self, seed: u64, requests: u64, trace: &mut Trace) {
-        let rng_of = |part: u64| Rng::new(mix(seed ^ mix(part)));
-        let (mut what_rng, mut when_rng, mut size_rng) = (rng_of(1), rng_of(2), rng_of(3));
+    /// Fills everything but the places; returns the state of each request.
+    fn walk(
+        &self,
+        requests: u64,
+        mut what_rng: Rng,
+        mut when_rng: Rng,
+        trace: &mut Trace,
+    ) -> Vec<u16> {
         let (mut what, mut when) = (Walk::new(&self.what), Walk::new(&self.when));
         let mut sizes: Vec<Deck> =
             self.states.iter().map(|state| Deck::new(&state.sizes)).collect();
         let mut gaps: Vec<Deck> = self.gaps.iter().map(Deck::new).collect();
-        let mut placer = Placer::new(&self.groups, self.streams.len(), rng_of(4));
         let (mut state, mut gap, mut now) = (NOTHING, 0, self.first_due_ns);
+        let mut states = Vec::new();
         for index in 0..requests {
             let next = what.step(state, &mut what_rng);
             state = u32::from(next);
@@ -174,16 +184,31 @@ impl Imitation {
             gap = u32::from(when.step(gap * GAP_CONTEXTS + about.gap_context(), &mut when_rng));
             let wait = gaps[gap as usize].deal(&mut when_rng);
             now = now.saturating_add(if index == 0 { 0 } else { wait });
-            let len = sizes[usize::from(next)].deal(&mut size_rng) as u32;
-            let kind = match about.kind {
-                Kind::Fresh if !self.still_fresh(index, &mut size_rng) => Kind::Back,
-                kind => kind,
-            };
-            let (stream, offset) = placer.place(usize::from(about.group), about.op, kind, len);
+            states.push(next);
             trace.due.push(now);
-            trace.offset.push(offset);
-            trace.len.push(len);
+            trace.len.push(sizes[usize::from(next)].deal(&mut what_rng) as u32);
             trace.op.push(about.op);
+        }
+        states
+    }
+
+    /// Fills places and streams. Looks ahead, so that a run begins where there is room for it.
+    fn place(&self, states: &[u16], mut rng: Rng, trace: &mut Trace) {
+        let run_blocks = run_blocks(&self.states, states, &trace.len);
+        let mut placer = Placer::new(&self.groups, Rng::new(rng.next_u64()));
+        for (index, state) in states.iter().enumerate() {
+            let about = &self.states[usize::from(*state)];
+            let turned = matches!(about.kind, Kind::Fresh | Kind::Along)
+                && !self.still_fresh(index as u64, &mut rng);
+            let kind = if turned { Kind::Back } else { about.kind };
+            let (stream, offset) = placer.place(Wanted {
+                group: usize::from(about.group),
+                op: about.op,
+                kind,
+                len: trace.len[index],
+                run_blocks: run_blocks[index],
+            });
+            trace.offset.push(offset);
             trace.stream.push(stream);
         }
     }
@@ -197,5 +222,127 @@ impl Imitation {
         }
         let grown = |rounds: u64| (rounds as f64).powf(self.growth);
         rng.unit() < grown(round + 1) - grown(round)
+    }
+}
+
+/// Blocks of each request and of those that go on behind it and are known or fresh as it is.
+fn run_blocks(states: &[State], symbols: &[u16], len: &[u32]) -> Vec<u64> {
+    let mut behind: HashMap<(u16, Op), (bool, u64)> = HashMap::new();
+    let mut run_blocks = vec![0; symbols.len()];
+    for (index, symbol) in symbols.iter().enumerate().rev() {
+        let about = &states[usize::from(*symbol)];
+        let (fresh, bytes) = (about.kind.is_fresh(), u64::from(len[index]));
+        let run = behind.entry((about.group, about.op)).or_insert((fresh, 0));
+        *run = if run.0 == fresh { (fresh, run.1 + bytes) } else { (fresh, bytes) };
+        run_blocks[index] = run.1.div_ceil(BLOCK_BYTES);
+        if !about.kind.goes_on() {
+            *run = (fresh, 0);
+        }
+    }
+    run_blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{OltpLike, Recipe, oltp_like, patterns};
+
+    /// Fits, goes through the text form, and makes as many requests with a seed of its own.
+    fn imitated(trace: &Trace, requests: u64) -> Trace {
+        let imitation = fit(trace, "a test").expect("fits");
+        let text = Recipe::Imitation(Box::new(imitation)).to_toml();
+        assert!(text.len() <= TEXT_BYTES_MAX + 32, "{} bytes", text.len());
+        let recipe = Recipe::from_toml(&text).expect("reads back");
+        let made = recipe.generate(99, Some(requests)).expect("sound");
+        assert_eq!((made.validate(), made.count() as u64), (Ok(()), requests));
+        assert_eq!(recipe.generate(99, Some(requests)), Ok(made.clone()), "same seed, same trace");
+        let other = recipe.generate(98, Some(requests)).expect("sound");
+        assert!(requests < 100 || other.offset != made.offset, "another seed, the same trace");
+        made
+    }
+
+    /// The bars for any trace: E of sizes and gaps 0.02, shares half a point, miss ratios 0.02.
+    #[track_caller]
+    fn check(trace: &Trace) {
+        let found = compare(trace, &imitated(trace, trace.count() as u64));
+        println!("{}: {found:?}", trace.origin.source);
+        assert!(found.size_error <= 0.02 && found.gap_error <= 0.02, "{found:?}");
+        assert!(
+            found.read_share_points.abs() <= 0.5 && found.stream_share_points <= 0.5,
+            "{found:?}"
+        );
+        assert!(found.miss_ratio_error <= 0.02, "{found:?}");
+    }
+
+    fn pattern(name: &str, given: &[(&str, &str)], requests: u64) -> Trace {
+        let given: Vec<_> = given.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        let workload = patterns::find(name).expect("known").workload(&given).expect("sound");
+        workload.generate(3, requests).expect("sound")
+    }
+
+    #[test]
+    fn a_database_is_imitated_within_the_bars() {
+        check(&oltp_like(&OltpLike { transactions: 3000, ..OltpLike::default() }));
+    }
+
+    #[test]
+    fn patterns_are_imitated_within_the_bars() {
+        check(&pattern("random", &[("reads", "0.3"), ("range", "64MiB")], 20_000));
+        check(&pattern("zipf", &[("reads", "0.7"), ("arrivals", "cascade")], 20_000));
+        check(&pattern("sequential", &[("range", "16MiB"), ("arrivals", "on-off")], 20_000));
+        check(&pattern("hot-cold", &[("arrivals", "pareto"), ("range", "128MiB")], 20_000));
+    }
+
+    #[test]
+    fn shorter_and_longer_imitations_keep_rate_and_shares() {
+        let trace = oltp_like(&OltpLike { transactions: 2000, ..OltpLike::default() });
+        let count = trace.count() as u64;
+        for requests in [1, count / 3, count * 3 + 7] {
+            let made = imitated(&trace, requests);
+            if requests == 1 {
+                continue;
+            }
+            let rate = |trace: &Trace| trace.count() as f64 / trace.span().as_secs_f64();
+            assert!((rate(&made) / rate(&trace) - 1.0).abs() < 0.1, "{requests}");
+            let found = compare(&trace, &made);
+            assert!(found.read_share_points.abs() < 3.0 && found.size_error < 0.06, "{found:?}");
+        }
+    }
+
+    /// The recipe holds no list of the requests: a random trace ten times as long takes no more
+    /// text, and no offsets of the original beyond the quantiles come out again in order.
+    #[test]
+    fn the_text_is_bounded_and_the_requests_are_not_copied() {
+        let long = pattern("random", &[], 60_000);
+        let made = imitated(&long, 60_000);
+        let same = (0..long.count()).filter(|at| long.offset[*at] == made.offset[*at]).count();
+        assert!(same < 30, "{same} requests stand where they stood");
+    }
+
+    #[test]
+    fn nothing_and_one_request() {
+        assert!(fit(&Trace::default(), "nothing").is_err());
+        let one = imitated(&pattern("random", &[], 1), 1);
+        assert_eq!(one.count(), 1);
+    }
+
+    #[test]
+    fn spoilt_recipes_are_refused() {
+        let good = fit(&pattern("random", &[], 500), "a test").expect("fits");
+        let spoilt: [fn(&mut Imitation); 8] = [
+            |i| i.requests = 0,
+            |i| i.streams.clear(),
+            |i| i.growth = 2.0,
+            |i| i.states[0].group = 9,
+            |i| _ = i.gaps.pop(),
+            |i| i.groups.clear(),
+            |i| i.requests = 3,
+            |i| i.what.segments.clear(),
+        ];
+        for spoil in spoilt {
+            let mut imitation = good.clone();
+            spoil(&mut imitation);
+            assert!(imitation.generate(1, 10).is_err());
+        }
     }
 }
