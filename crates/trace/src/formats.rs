@@ -5,29 +5,44 @@
 //! saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a format
 //! implements is in [`decode`].
 
+mod alibaba;
 pub mod blkparse;
 mod blktrace;
 mod block_events;
 pub mod decode;
 mod detect;
+mod disksim;
 mod disksim_validate;
 mod engine;
+mod fields;
 mod finish;
 pub mod fio_iolog;
 mod fio_latency;
 mod hfplayer;
 mod hp_srt;
 mod input;
+mod machine;
+mod msr;
 pub mod notes;
 mod options;
 mod oracle_general;
 mod order;
 pub mod own;
+mod parallel;
+mod pieces;
 mod records;
+mod sanity;
+mod scan;
 pub mod spc;
+mod ssdsim;
 mod streams;
+mod systor17;
 mod table;
+mod tencent;
+#[cfg(test)]
+mod text_tests;
 mod vscsi;
+mod vscsi_csv;
 mod whole_file;
 mod wiscsee;
 mod words;
@@ -48,6 +63,9 @@ use decode::Batch;
 use engine::Engine;
 use input::Input;
 use table::{Entry, Reader};
+
+/// A sector, where formats count in sectors.
+pub const SECTOR_BYTES: u32 = 512;
 
 /// What [`read`] gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +137,10 @@ fn decode_all(
     let path = inputs[0].path().to_owned();
     let mut engine = Engine { lenient: options.lenient, grammar: entry.grammar, notes };
     match entry.reader {
+        Reader::Lines(format) if options.threads > 1 => {
+            let (format, threads) = (format(options), options.threads);
+            parallel::lines(&mut engine, &mut inputs[0], &*format, &mut batch, threads)?;
+        }
         Reader::Lines(format) => engine.lines(&mut inputs[0], &*format(options), &mut batch)?,
         Reader::Stream(decoder) => {
             engine.stream(&mut inputs, &mut *decoder(options), &mut batch)?;
@@ -128,7 +150,9 @@ fn decode_all(
             return Err(Error::Format { path, cause, hint: "give its name".to_owned() });
         }
     }
-    Ok(finish::finish(batch, entry, &path, notes))
+    let trace = finish::finish(batch, entry, &path, notes);
+    sanity::check(&trace, entry, options, notes);
+    Ok(trace)
 }
 
 #[cfg(test)]

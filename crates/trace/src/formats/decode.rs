@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::machine;
 use super::notes::Notes;
 use super::streams::Streams;
 use crate::Op;
@@ -98,6 +99,60 @@ impl Batch {
         self.stream.push(row.stream);
         if self.has_service {
             self.service.push(row.service_ns);
+        }
+    }
+
+    /// An empty one for rows of the same format.
+    pub(super) fn same_kind(&self) -> Self {
+        Self::new(self.streams.same_kind(), self.has_service)
+    }
+
+    /// Forgets the rows; keeps the memory and the streams.
+    pub(super) fn clear(&mut self) {
+        self.due.clear();
+        self.offset.clear();
+        self.len.clear();
+        self.op.clear();
+        self.stream.clear();
+        self.service.clear();
+        self.lines_without_row = 0;
+    }
+
+    /// Appends the rows of another, whose stream `s` is `streams[s]` here.
+    pub(super) fn append(&mut self, other: &Self, streams: &[u16]) {
+        self.due.extend_from_slice(&other.due);
+        self.offset.extend_from_slice(&other.offset);
+        self.len.extend_from_slice(&other.len);
+        self.op.extend_from_slice(&other.op);
+        if streams.iter().enumerate().all(|(there, here)| there == usize::from(*here)) {
+            self.stream.extend_from_slice(&other.stream);
+        } else {
+            self.stream.extend(other.stream.iter().map(|stream| streams[usize::from(*stream)]));
+        }
+        self.service.extend_from_slice(&other.service);
+        self.lines_without_row += other.lines_without_row;
+    }
+
+    /// Rows that fit without growing.
+    pub(super) fn room(&self) -> usize {
+        self.due.capacity() - self.due.len()
+    }
+
+    /// Makes room for so many more rows in all columns.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        fn column<T>(column: &mut Vec<T>, rows: usize) {
+            if column.capacity() - column.len() < rows {
+                column.reserve_exact(rows);
+                machine::expect_filled(column);
+            }
+        }
+        column(&mut self.due, rows);
+        column(&mut self.offset, rows);
+        column(&mut self.len, rows);
+        column(&mut self.op, rows);
+        column(&mut self.stream, rows);
+        if self.has_service {
+            column(&mut self.service, rows);
         }
     }
 

@@ -117,7 +117,6 @@ fn foreign(start: &Start<'_>) -> String {
 
 /// The share of the first lines that a format reads, and the first of them to show.
 pub(super) struct Fit<'a> {
-    #[allow(dead_code, reason = "for formats that look alike")]
     /// Rows of the lines that read.
     pub rows: Batch,
     /// Lines that do not.
@@ -153,6 +152,13 @@ pub(super) fn fit<'a>(
 pub(super) fn shown(line: &[u8]) -> String {
     let shown = String::from_utf8_lossy(&line[..line.len().min(60)]);
     shown.escape_debug().to_string()
+}
+
+/// Requests per second, where their times say.
+pub(super) fn rate_per_s(rows: &Batch) -> Option<f64> {
+    let first = rows.due.iter().min()?;
+    let last = rows.due.iter().max()?;
+    (last > first).then(|| rows.count() as f64 / ((last - first) as f64 * 1e-9))
 }
 
 /// The guess of a format whose lines nothing else reads like: 90, or 60 where one line in ten is bad,

@@ -4,19 +4,18 @@
 //! the next one. A line or record that is longer than [`LARGEST_RECORD_BYTES`] is refused before it
 //! takes memory.
 
-use std::mem;
+use std::path::Path;
 
 use super::decode::{
     Batch, Decoder, Fault, LARGEST_RECORD_BYTES, LineFormat, Piece, Place, describe,
 };
 use super::input::Input;
-use super::notes::Notes;
+use super::notes::{Notes, SHOWN_BAD};
+use super::pieces::{CHUNK_BYTES, Filled, Pieces};
 use crate::{Error, Result};
 
-/// Bytes read at a time: fits into the second-level cache together with what becomes of them. Not
-/// more than the longest line, see [`Pieces::next`].
-const CHUNK_BYTES: usize = 256 << 10;
-const _: () = assert!(CHUNK_BYTES <= LARGEST_RECORD_BYTES);
+/// Most rows that room is made for at a time.
+const MOST_ROOM_ROWS: usize = 1 << 30;
 
 /// What the loop needs to know beside the format.
 pub(super) struct Engine<'a> {
@@ -30,19 +29,19 @@ pub(super) struct Engine<'a> {
 
 impl Engine<'_> {
     /// Takes a fault: noted in a lenient reading that can go on, else an error.
-    fn fault(&mut self, input: &Input, fault: Fault) -> Result<()> {
+    fn fault(&mut self, path: &Path, fault: Fault) -> Result<()> {
         if self.lenient && fault.resume.is_some() {
             self.notes.bad(fault.place, fault.cause);
             return Ok(());
         }
-        let (path, cause) = (input.path().to_owned(), fault.cause);
+        let (path, cause) = (path.to_owned(), fault.cause);
         Err(match fault.place {
             Place::Line(line) => Error::Line { path, line, cause, grammar: self.grammar },
             Place::Byte(offset) => Error::Record { path, offset, cause, grammar: self.grammar },
         })
     }
 
-    /// Reads all lines.
+    /// Reads all lines on the thread that calls.
     pub fn lines(
         &mut self,
         input: &mut Input,
@@ -52,35 +51,30 @@ impl Engine<'_> {
         let mut pieces = Pieces::default();
         let mut buffer = Vec::new();
         loop {
+            let rows = out.count();
             match pieces.next(input, &mut buffer)? {
-                Filled::Lines(end) => self.piece(input, format, &buffer[..end], out)?,
+                Filled::Lines(end) => {
+                    let bad = parse(format, &buffer[..end], out, self.lenient);
+                    self.bad_lines(input.path(), 0, bad)?;
+                    make_room(out, out.count() - rows, end, input.rest());
+                }
                 Filled::Endless => {
-                    let place = Place::Line(out.lines() + 1);
-                    out.skip_line();
-                    let cause = "the line never ends".to_owned();
-                    self.fault(input, Fault { place, cause, resume: Some(0) })?;
+                    let bad = endless(out);
+                    self.bad_lines(input.path(), 0, bad)?;
                 }
                 Filled::End => return Ok(()),
             }
         }
     }
 
-    fn piece(
-        &mut self,
-        input: &Input,
-        format: &dyn LineFormat,
-        mut text: &[u8],
-        out: &mut Batch,
-    ) -> Result<()> {
-        while let Err((start, cause)) = format.lines(text, out) {
-            let line = &text[start..];
-            let end = line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len());
-            let (line, rest) = line.split_at(end);
-            let (place, cause) = (Place::Line(out.lines() + 1), describe(&cause, line));
-            self.fault(input, Fault { place, cause, resume: Some(0) })?;
-            out.skip_line();
-            text = rest.get(1..).unwrap_or_default();
+    /// Takes the bad lines of a piece that begins behind line `base`.
+    pub fn bad_lines(&mut self, path: &Path, base: u64, bad: BadLines) -> Result<()> {
+        let shown = bad.first.len() as u64;
+        for (line, cause) in bad.first {
+            let place = Place::Line(base + line);
+            self.fault(path, Fault { place, cause, resume: Some(0) })?;
         }
+        self.notes.bad += bad.count - shown;
         Ok(())
     }
 
@@ -107,19 +101,71 @@ impl Engine<'_> {
                 Ok(0) if !window.waiting().is_empty() => {
                     let what = if window.at_end { "is cut off" } else { "never ends" };
                     let cause = format!("the record {what}");
-                    self.fault(input, Fault { place: window.place(), cause, resume: None })?;
+                    self.fault(input.path(), Fault { place: window.place(), cause, resume: None })?;
                 }
                 Ok(consumed) => window.consume(consumed),
                 Err(fault) => {
                     window.consume(fault.resume.unwrap_or(0));
-                    self.fault(input, fault)?;
+                    self.fault(input.path(), fault)?;
                 }
             }
             window.done = window.at_end && window.waiting().is_empty();
         }
         let finished = decoder.finish(out, self.notes);
-        finished.or_else(|fault| self.fault(&inputs[0], fault))
+        finished.or_else(|fault| self.fault(inputs[0].path(), fault))
     }
+}
+
+/// Lines of a piece that do not read.
+#[derive(Default)]
+pub(super) struct BadLines {
+    /// All of them.
+    pub count: u64,
+    /// The first ones: line within the batch, counted from 1, and cause.
+    pub first: Vec<(u64, String)>,
+}
+
+/// Parses a piece; a strict reading stops at the first bad line.
+pub(super) fn parse(
+    format: &dyn LineFormat,
+    mut text: &[u8],
+    out: &mut Batch,
+    lenient: bool,
+) -> BadLines {
+    let mut bad = BadLines::default();
+    while let Err((start, cause)) = format.lines(text, out) {
+        let line = &text[start..];
+        let end = line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len());
+        let (line, rest) = line.split_at(end);
+        out.skip_line();
+        bad.count += 1;
+        if bad.first.len() < SHOWN_BAD {
+            bad.first.push((out.lines(), describe(&cause, line)));
+        }
+        text = rest.get(1..).unwrap_or_default();
+        if !lenient {
+            break;
+        }
+    }
+    bad
+}
+
+/// A line that was too long to be one.
+pub(super) fn endless(out: &mut Batch) -> BadLines {
+    out.skip_line();
+    BadLines { count: 1, first: vec![(out.lines(), "the line never ends".to_owned())] }
+}
+
+/// Makes room for what is still to come, where the size of the input tells, else for as much again;
+/// `rows` is what became of the last piece of `bytes`.
+pub(super) fn make_room(out: &mut Batch, rows: usize, bytes: usize, rest: Option<u64>) {
+    if out.room() >= 2 * rows {
+        return;
+    }
+    // Two percent more than the last piece would make of the rest: lines grow with their numbers
+    // more often than they shrink.
+    let rest = rest.map(|rest| (rest as f64 / bytes.max(1) as f64 * rows as f64 * 1.02) as usize);
+    out.reserve(rest.unwrap_or(out.count()).max(2 * rows).min(MOST_ROOM_ROWS));
 }
 
 /// The part of an input that a decoder has not consumed yet.
@@ -160,65 +206,5 @@ impl Window {
             self.at_end = count == 0;
         }
         Ok(())
-    }
-}
-
-/// Cuts an input into whole lines, piece by piece.
-#[derive(Default)]
-struct Pieces {
-    /// What follows the last piece: the start of a line.
-    carry: Vec<u8>,
-    at_end: bool,
-    /// Inside a line that was refused; what is left of it is dropped.
-    skipping: bool,
-}
-
-/// What the buffer holds now.
-enum Filled {
-    /// Whole lines in so many bytes; only the last of the input may lack its newline.
-    Lines(usize),
-    /// Nothing: a line was too long to be one.
-    Endless,
-    /// Nothing, for good.
-    End,
-}
-
-impl Pieces {
-    fn next(&mut self, input: &mut Input, buffer: &mut Vec<u8>) -> Result<Filled> {
-        buffer.resize(LARGEST_RECORD_BYTES + CHUNK_BYTES, 0);
-        loop {
-            let carried = self.carry.len();
-            buffer[..carried].copy_from_slice(&self.carry);
-            self.carry.clear();
-            let mut end = carried;
-            while !self.at_end && end < carried + CHUNK_BYTES {
-                let count = input.read(&mut buffer[end..carried + CHUNK_BYTES])?;
-                self.at_end = count == 0;
-                end += count;
-            }
-            if end == 0 {
-                return Ok(Filled::End);
-            }
-            let newline = |text: &[u8]| text.iter().position(|byte| *byte == b'\n');
-            let first = newline(&buffer[..end]).map(|at| at + 1);
-            if mem::take(&mut self.skipping) {
-                self.skipping = first.is_none();
-                self.carry.extend_from_slice(&buffer[first.unwrap_or(end)..end]);
-                continue;
-            }
-            // A line that begins in the bytes of this read is no longer than they are: only the
-            // first one, carried over from before, can exceed the limit.
-            if first.unwrap_or(end) > LARGEST_RECORD_BYTES {
-                self.skipping = first.is_none();
-                self.carry.extend_from_slice(&buffer[first.unwrap_or(end)..end]);
-                return Ok(Filled::Endless);
-            }
-            let last = buffer[..end].iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
-            let complete = if self.at_end { end } else { last.unwrap_or(0) };
-            self.carry.extend_from_slice(&buffer[complete..end]);
-            if complete > 0 {
-                return Ok(Filled::Lines(complete));
-            }
-        }
     }
 }

@@ -93,6 +93,11 @@ impl Input {
         &self.path
     }
 
+    /// Bytes still to come, where known.
+    pub fn rest(&self) -> Option<u64> {
+        self.size_bytes.map(|size| size.saturating_sub(self.taken))
+    }
+
     /// Whether the file can be opened again and read as it is: no pipe, not compressed.
     pub fn can_be_read_again(&self) -> bool {
         self.size_bytes.is_some()

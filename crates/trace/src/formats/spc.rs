@@ -13,11 +13,15 @@
 //! round-trip property, and arbitrary bytes, which must never panic; the parser gives the same
 //! answer wherever the reader's chunks end.
 
+#![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
+
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use super::decode::{Batch, Cause, LineFormat, Row, SERVICE_UNKNOWN_NS, Times};
 use super::detect::guess_by_lines;
+use super::scan::{self, FastLine, Fields, Machine};
+use super::streams::Streams;
 use super::table::{Entry, Format, Reader};
 use super::whole_file;
 use crate::{Error, Op, Result, Trace};
@@ -104,6 +108,33 @@ impl LineFormat for Spc {
         let service_ns = SERVICE_UNKNOWN_NS;
         out.push(Row { due_ns, offset_bytes, len_bytes, op, stream, service_ns });
         Ok(())
+    }
+
+    fn lines(&self, text: &[u8], out: &mut Batch) -> std::result::Result<(), (usize, Cause)> {
+        scan::lines(self, text, out)
+    }
+}
+
+impl FastLine for Spc {
+    const HAS_SERVICE: bool = false;
+
+    #[inline(always)]
+    fn fast<M: Machine>(&self, line: &mut Fields<'_, M>, streams: &Streams) -> Option<Row> {
+        let asu = line.digits8(b',');
+        let lba = line.digits8(b',');
+        let size = line.digits8(b',');
+        let op = line.read_or_write(b',');
+        let seconds = line.digits8(b'.');
+        let (fraction, ninth) = line.fraction(b'\n');
+        let [asu, lba, size, seconds] = line.values([asu, lba, size, seconds]);
+        Some(Row {
+            due_ns: seconds * 1_000_000_000 + line.value(fraction) * 10 + ninth,
+            offset_bytes: lba * BLOCK_BYTES,
+            len_bytes: size as u32,
+            op,
+            stream: streams.known(asu)?,
+            service_ns: SERVICE_UNKNOWN_NS,
+        })
     }
 }
 

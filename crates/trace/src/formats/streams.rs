@@ -4,6 +4,8 @@
 //! the end, so that the answer does not depend on who appeared first, nor on the threads that read.
 //! A trace holds at most 65,535 streams; one more is an error that says so, never a fold.
 
+#![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
+
 use std::collections::HashMap;
 
 use super::decode::Cause;
@@ -28,7 +30,8 @@ pub struct Streams {
     keys: Vec<Key>,
     /// Index plus one of each small number seen.
     small: Vec<u16>,
-    others: HashMap<Key, u16>,
+    large: HashMap<u64, u16>,
+    names: HashMap<Box<[u8]>, u16>,
     /// The last name looked up and its index: most files change it rarely.
     last_name: Option<(Vec<u8>, u16)>,
 }
@@ -43,9 +46,15 @@ impl Streams {
             prefix,
             keys: Vec::new(),
             small: Vec::new(),
-            others: HashMap::new(),
+            large: HashMap::new(),
+            names: HashMap::new(),
             last_name: None,
         }
+    }
+
+    /// None, named in the same way.
+    pub(super) fn same_kind(&self) -> Self {
+        Self::new(self.prefix)
     }
 
     /// Streams seen.
@@ -53,50 +62,59 @@ impl Streams {
         self.keys.len()
     }
 
+    /// Index of a number seen before.
+    #[inline(always)]
+    pub(super) fn known(&self, number: u64) -> Option<u16> {
+        match self.small.get(number as usize) {
+            Some(index) => index.checked_sub(1),
+            None if number < SMALL => None,
+            None => self.large.get(&number).copied(),
+        }
+    }
+
+    /// Index of a name seen before.
+    #[inline]
+    pub(super) fn known_name(&self, name: &[u8]) -> Option<u16> {
+        match &self.last_name {
+            Some((last, index)) if last == name => Some(*index),
+            _ => self.names.get(name).copied(),
+        }
+    }
+
     /// Index of a stream that the file gives a number.
     #[inline]
     pub fn number(&mut self, number: u64) -> Result<u16, Cause> {
-        match self.small.get(number as usize) {
-            Some(known) if *known > 0 && number < SMALL => Ok(known - 1),
-            _ => self.other_number(number),
+        if let Some(known) = self.known(number) {
+            return Ok(known);
         }
-    }
-
-    #[cold]
-    fn other_number(&mut self, number: u64) -> Result<u16, Cause> {
-        if number < SMALL {
-            let index = self.add(Key::Number(number))?;
-            if self.small.len() <= number as usize {
-                self.small.resize(number as usize + 1, 0);
-            }
-            self.small[number as usize] = index + 1;
+        let index = self.add(Key::Number(number))?;
+        if number >= SMALL {
+            self.large.insert(number, index);
             return Ok(index);
         }
-        self.other(Key::Number(number))
-    }
-
-    /// Index of a stream that the file gives a name.
-    #[inline]
-    pub fn name(&mut self, name: &[u8]) -> Result<u16, Cause> {
-        if let Some((last, index)) = &self.last_name
-            && last == name
-        {
-            return Ok(*index);
+        if self.small.len() <= number as usize {
+            self.small.resize(number as usize + 1, 0);
         }
-        let index = self.other(Key::Name(name.into()))?;
-        let (last, last_index) = self.last_name.get_or_insert_default();
-        last.clear();
-        last.extend_from_slice(name);
-        *last_index = index;
+        self.small[number as usize] = index + 1;
         Ok(index)
     }
 
-    fn other(&mut self, key: Key) -> Result<u16, Cause> {
-        if let Some(known) = self.others.get(&key) {
-            return Ok(*known);
+    /// Index of a stream that the file gives a name; a comma in it is shown as an underscore.
+    #[inline]
+    pub fn name(&mut self, name: &[u8]) -> Result<u16, Cause> {
+        let index = if let Some(known) = self.known_name(name) {
+            known
+        } else {
+            let index = self.add(Key::Name(name.into()))?;
+            self.names.insert(name.into(), index);
+            index
+        };
+        let (last, last_index) = self.last_name.get_or_insert_default();
+        if last != name || *last_index != index {
+            last.clear();
+            last.extend_from_slice(name);
+            *last_index = index;
         }
-        let index = self.add(key.clone())?;
-        self.others.insert(key, index);
         Ok(index)
     }
 
@@ -108,7 +126,6 @@ impl Streams {
         Ok(self.keys.len() as u16 - 1)
     }
 
-    #[allow(dead_code, reason = "for readings on several threads")]
     /// For each stream of `other` its index here, adding those that are new.
     pub(super) fn absorb(&mut self, other: &Self) -> Result<Vec<u16>, Cause> {
         other
@@ -116,7 +133,7 @@ impl Streams {
             .iter()
             .map(|key| match key {
                 Key::Number(number) => self.number(*number),
-                Key::Name(_) => self.other(key.clone()),
+                Key::Name(name) => self.name(name),
             })
             .collect()
     }
@@ -131,7 +148,9 @@ impl Streams {
         }
         let name = |old: &u16| match &self.keys[usize::from(*old)] {
             Key::Number(number) => format!("{}{number}", self.prefix),
-            Key::Name(name) => String::from_utf8_lossy(name).escape_debug().to_string(),
+            Key::Name(name) => {
+                String::from_utf8_lossy(name).replace(',', "_").escape_debug().to_string()
+            }
         };
         (order.iter().map(|old| Stream { name: name(old) }).collect(), place)
     }

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::{Decoder, LineFormat, Times};
 use super::{
-    Notes, ReadOptions, blkparse, blktrace, disksim_validate, fio_iolog, fio_latency, hfplayer,
-    hp_srt, oracle_general, own, spc, vscsi, wiscsee,
+    Notes, ReadOptions, alibaba, blkparse, blktrace, disksim, disksim_validate, fio_iolog,
+    fio_latency, hfplayer, hp_srt, msr, oracle_general, own, spc, ssdsim, systor17, tencent, vscsi,
+    vscsi_csv, wiscsee,
 };
 use crate::{Result, Trace};
 
@@ -96,7 +97,6 @@ pub(super) struct Start<'a> {
     pub bytes: &'a [u8],
     /// The first lines that are not blank, without newlines; the last may be cut where `bytes` end.
     pub lines: Vec<&'a [u8]>,
-    #[allow(dead_code, reason = "for formats that options change")]
     /// How the input is going to be read.
     pub options: &'a ReadOptions,
 }
@@ -135,6 +135,14 @@ pub(super) struct Entry {
 pub(super) static TABLE: &[&Entry] = &[
     &OWN,
     &spc::ENTRY,
+    &msr::ENTRY,
+    &alibaba::ENTRY,
+    &tencent::ENTRY,
+    &systor17::ENTRY,
+    &vscsi_csv::ENTRY,
+    &disksim::ENTRY,
+    &ssdsim::ENTRY,
+    &ssdsim::MQSIM,
     &blktrace::ENTRY,
     &blkparse::ENTRY,
     &disksim_validate::ENTRY,

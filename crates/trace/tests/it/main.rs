@@ -3,3 +3,4 @@
 mod block_events;
 mod other_formats;
 mod shared;
+mod text;
