@@ -19,7 +19,7 @@ use super::mapping::block::{Bast, Fast, Replacement};
 use super::mapping::{BlockMapped, Mapping, PageMapped, PageWrite, Translation};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{AllocationScheme, Counts, Error, FlashParameters, GcPolicy, Wear};
+use super::{AllocationScheme, Counts, Error, EventFlash, FlashParameters, GcPolicy, Wear};
 use crate::{Counter, Device};
 
 /// Requests whose map entries are loaded together: enough misses to keep memory busy, few enough
@@ -110,6 +110,9 @@ fn with_victims<V: super::gc::Victim + 'static>(
     victims: V,
     seed: u64,
 ) -> Box<dyn FlashDevice> {
+    if let Some(events) = &parameters.events {
+        return Box::new(EventFlash::new(parameters, events, victims, seed));
+    }
     let geometry = &parameters.geometry;
     match parameters.allocation {
         AllocationScheme::Static(order) => {

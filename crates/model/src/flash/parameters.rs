@@ -1,8 +1,8 @@
 //! Everything that makes a flash device, and which of it cannot be.
 
 use super::{
-    AllocationScheme, Error, Flaw, GcMode, GcParameters, Geometry, Timing, Translation,
-    WearParameters,
+    AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, Geometry, Timing,
+    Translation, WearParameters,
 };
 
 /// The parameters of a flash device.
@@ -27,6 +27,8 @@ pub struct FlashParameters {
     pub wear: WearParameters,
     /// Time of the controller and the interface, added to every request, ns.
     pub overhead_ns: u64,
+    /// How the device treats its queue; by timelines, in the order of arrival, where `None`.
+    pub events: Option<EventParameters>,
 }
 
 impl FlashParameters {
@@ -101,6 +103,15 @@ impl FlashParameters {
         }
         if self.overhead_ns > 3_600_000_000_000 {
             return Err(Flaw::new("overhead_us", "it is longer than an hour"));
+        }
+        if let Some(events) = &self.events {
+            events.flaw()?;
+            if self.translation != Translation::Page {
+                let cause = "the event model has a page map only";
+                return Err(Flaw::new("mapping.kind", cause));
+            }
+            let logical_pages = self.logical_pages.saturating_add(events.map_pages(self));
+            return Self { logical_pages, events: None, ..self.clone() }.flaw();
         }
         match self.translation {
             Translation::Page => self.capacity_flaw(),

@@ -51,6 +51,7 @@ pub fn configuration_a() -> FlashParameters {
         },
         wear: WearParameters::default(),
         overhead_ns: 0,
+        events: None,
     }
 }
 

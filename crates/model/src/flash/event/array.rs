@@ -1,0 +1,121 @@
+//! Dies and channels of the event model: what waits for them, what they work on.
+
+use std::collections::VecDeque;
+
+use crate::flash::{Geometry, Timing};
+
+/// What a die does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing.
+    Idle,
+    /// Cells to page register, for an operation.
+    Sensing(u32),
+    /// Waits for its channel or transfers, for an operation.
+    Transferring(u32),
+    /// Page register to cells, for an operation.
+    Programming(u32),
+    /// Moves a page of a plane to another block of it.
+    Copying(u32),
+    /// Erases the victim of a plane.
+    Erasing(u32),
+    /// Interrupts a program, a copy or an erase.
+    Suspending,
+}
+
+/// A die.
+#[derive(Clone, Debug)]
+pub(super) struct Die {
+    pub work: Work,
+    /// When the present work ends, where that is known.
+    pub until: u64,
+    /// Ends of earlier works that were interrupted are told by it.
+    pub generation: u32,
+    /// What was interrupted, and how much of it is left, ns.
+    pub suspended: Option<(Work, u64)>,
+    /// Times that the present work was interrupted.
+    pub suspends: u32,
+    /// Reads, where they go first.
+    pub reads: VecDeque<u32>,
+    /// Everything else, in the order of arrival.
+    pub others: VecDeque<u32>,
+    /// Reads that went before something else since something else was served.
+    pub overtakes: u32,
+    pub channel: u16,
+}
+
+/// A channel.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bus {
+    /// The die that it serves.
+    pub serving: Option<u32>,
+    /// Dies that wait, in the order of arrival.
+    pub waiting: VecDeque<u32>,
+    /// What earlier transfers lost to whole nanoseconds, ps.
+    pub carry_ps: u64,
+}
+
+/// Times of all operations.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    pub read_ns: Vec<u32>,
+    pub program_ns: Vec<u32>,
+    pub erase_ns: u64,
+    page_ps: u64,
+    command_ps: u64,
+    page_bytes: u32,
+    copy_bus_ns: u64,
+}
+
+impl Times {
+    pub fn new(geometry: &Geometry, timing: &Timing, copy_back: bool) -> Self {
+        let page_ps = timing.bus_ps(geometry.page_bytes);
+        let command_ps = timing.command_ps();
+        let copy_bus_ps = if copy_back { 0 } else { 2 * (page_ps + command_ps) };
+        Self {
+            read_ns: timing.read_table(geometry),
+            program_ns: timing.program_table(geometry),
+            erase_ns: timing.erase_ns.round() as u64,
+            page_ps,
+            command_ps,
+            page_bytes: geometry.page_bytes,
+            copy_bus_ns: (copy_bus_ps + 500) / 1000,
+        }
+    }
+
+    pub fn copy_ns(&self, from: u32, to: u32) -> u64 {
+        u64::from(self.read_ns[from as usize])
+            + u64::from(self.program_ns[to as usize])
+            + self.copy_bus_ns
+    }
+
+    /// Time of `bytes` on `bus`, which takes the rounding along.
+    pub fn transfer_ns(&self, bus: &mut Bus, bytes: u32) -> u64 {
+        let ps = self.page_ps * u64::from(bytes) / u64::from(self.page_bytes) + self.command_ps;
+        let ps = ps + bus.carry_ps;
+        bus.carry_ps = ps % 1000;
+        ps / 1000
+    }
+}
+
+impl Die {
+    pub fn all(geometry: &Geometry) -> Vec<Self> {
+        let die = |number| Self {
+            work: Work::Idle,
+            until: 0,
+            generation: 0,
+            suspended: None,
+            suspends: 0,
+            reads: VecDeque::new(),
+            others: VecDeque::new(),
+            overtakes: 0,
+            channel: geometry.channel_of_die(number) as u16,
+        };
+        (0..geometry.die_count()).map(die).collect()
+    }
+
+    /// Operations that wait.
+    pub fn waiting(&self) -> usize {
+        self.reads.len() + self.others.len()
+    }
+}

@@ -1,0 +1,247 @@
+//! What dies and channels do, and what they do next.
+
+use stats::rng;
+
+use super::{Engine, Happening, Kind, PageOp};
+use crate::flash::event::MOST_OVERTAKES;
+use crate::flash::event::array::Work;
+use crate::flash::event::parameters::Suspend;
+use crate::flash::gc::Victim;
+
+impl<V: Victim> Engine<V> {
+    /// Interrupts `at` for a read, where that is allowed and worth it.
+    pub(super) fn suspend(&mut self, at: u32) {
+        let Some(Suspend { suspend_ns, most, .. }) = self.events_of.suspend else { return };
+        let die = &mut self.dies[at as usize];
+        let can = matches!(die.work, Work::Programming(_) | Work::Copying(_) | Work::Erasing(_));
+        let left = die.until.saturating_sub(self.clock);
+        if !can || die.suspended.is_some() || die.suspends >= most || left <= suspend_ns {
+            return;
+        }
+        // Where reads do not go first they are among the others: bring this one to the front.
+        if !self.events_of.reads_first {
+            let read = die.others.pop_back().expect("the read that asks for it");
+            die.reads.push_back(read);
+        }
+        die.suspended = Some((die.work, left));
+        die.suspends += 1;
+        self.suspends += 1;
+        self.begin(at, Work::Suspending, suspend_ns);
+    }
+
+    /// Lets the die do `work`, which takes `ns`.
+    pub(super) fn begin(&mut self, at: u32, work: Work, ns: u64) {
+        let die = &mut self.dies[at as usize];
+        die.work = work;
+        die.until = self.clock + ns;
+        die.generation = die.generation.wrapping_add(1);
+        let event = Happening::Die(at, die.generation);
+        self.schedule(self.clock + ns, event);
+    }
+
+    /// Chooses what the idle die `at` does next.
+    pub(super) fn dispatch(&mut self, at: u32) {
+        if self.dies[at as usize].suspended.is_some() {
+            return self.dispatch_suspended(at);
+        }
+        self.dies[at as usize].suspends = 0;
+        let urgent = self.plane_below(at, self.urgent_below);
+        let others_wait = urgent.is_some() || !self.dies[at as usize].others.is_empty();
+        let die = &mut self.dies[at as usize];
+        let patient = die.overtakes < MOST_OVERTAKES || !others_wait;
+        if let Some(number) = patient.then(|| die.reads.pop_front()).flatten() {
+            die.overtakes += u32::from(others_wait);
+            return self.sense(at, number);
+        }
+        die.overtakes = 0;
+        if urgent.is_some_and(|plane| self.clean(at, plane)) {
+            return;
+        }
+        if let Some(&number) = self.dies[at as usize].others.front() {
+            let PageOp { kind, plane, stream, .. } = self.ops[number as usize];
+            let writes = matches!(kind, Kind::Write | Kind::MapWrite);
+            if !writes || self.store.has_room(plane, stream) {
+                self.dies[at as usize].others.pop_front();
+                return if writes { self.wait_for_bus(at, number) } else { self.sense(at, number) };
+            }
+            let cleans = self.clean(at, plane);
+            assert!(cleans, "plane {plane} is full and has nothing to clean");
+            return;
+        }
+        if let Some(plane) = self.plane_below(at, self.start_below) {
+            self.clean(at, plane);
+        }
+    }
+
+    /// While something is suspended, reads go on; then it resumes.
+    pub(super) fn dispatch_suspended(&mut self, at: u32) {
+        let resume_ns = self.events_of.suspend.map_or(0, |suspend| suspend.resume_ns);
+        let die = &mut self.dies[at as usize];
+        if let Some(number) = die.reads.pop_front() {
+            return self.sense(at, number);
+        }
+        let (work, left) = die.suspended.take().expect("something is suspended");
+        self.begin(at, work, left + resume_ns);
+    }
+
+    /// A plane of die `at` with fewer free blocks than `bound`, or in the middle of a victim while
+    /// it is below.
+    pub(super) fn plane_below(&self, at: u32, bound: u32) -> Option<u32> {
+        let planes = self.store.geometry.planes_per_die;
+        (at * planes..(at + 1) * planes).find(|plane| self.store.blocks.free_count(*plane) < bound)
+    }
+
+    /// The next step of cleaning `plane`; `false` where there is nothing to clean.
+    pub(super) fn clean(&mut self, at: u32, plane: u32) -> bool {
+        if !self.store.is_cleaning(plane) && !self.store.begin(plane) {
+            return false;
+        }
+        let Some((lpn, from, to)) = self.store.move_next(plane) else {
+            self.begin(at, Work::Erasing(plane), self.times.erase_ns);
+            return true;
+        };
+        if let Some(cache) = self.map_cache.as_mut().filter(|_| lpn < self.logical_pages) {
+            let page = cache.page_of(lpn);
+            if !cache.change(page) {
+                self.stale[plane as usize].insert(page);
+            }
+        }
+        self.begin(at, Work::Copying(plane), self.times.copy_ns(from, to));
+        true
+    }
+
+    pub(super) fn sense(&mut self, at: u32, number: u32) {
+        let lpn = self.ops[number as usize].lpn;
+        // The page may have moved while the read waited, and its old place still holds it.
+        let page = self.store.find(lpn).map_or(0, |ppn| self.store.page_of(ppn));
+        let once = u64::from(self.times.read_ns[page as usize]);
+        let sensings = 1 + self.retries();
+        self.begin(at, Work::Sensing(number), once * sensings);
+    }
+
+    /// How often a page is sensed again.
+    pub(super) fn retries(&mut self) -> u64 {
+        let shares = &self.events_of.read_retries;
+        if shares.is_empty() {
+            return 0;
+        }
+        self.sensings += 1;
+        let draw = rng::at(self.seed, self.sensings) >> 11;
+        let mut left = draw as f64 / (1u64 << 53) as f64;
+        for (place, share) in shares.iter().enumerate() {
+            if left < *share {
+                return place as u64 + 1;
+            }
+            left -= share;
+        }
+        0
+    }
+
+    pub(super) fn work_ends(&mut self, at: u32) {
+        match std::mem::replace(&mut self.dies[at as usize].work, Work::Idle) {
+            Work::Sensing(number) => return self.wait_for_bus(at, number),
+            Work::Programming(number) => {
+                let PageOp { kind, lpn, slot, .. } = self.ops[number as usize];
+                self.unused_ops.push(number);
+                if kind == Kind::Write {
+                    self.pending[lpn as usize] -= 1;
+                    self.part_done(slot);
+                }
+            }
+            Work::Erasing(plane) => {
+                self.store.erased(plane);
+                let stale = std::mem::take(&mut self.stale[plane as usize]);
+                for page in stale {
+                    self.repair_map(page);
+                }
+            }
+            Work::Copying(_) | Work::Suspending => {}
+            Work::Idle | Work::Transferring(_) => unreachable!("neither ends by itself"),
+        }
+        if self.dies[at as usize].work == Work::Idle {
+            self.dispatch(at);
+        }
+    }
+
+    /// Page `page` of the map is wrong in flash: it is read, changed and written.
+    pub(super) fn repair_map(&mut self, page: u32) {
+        let lpn = self.logical_pages + page;
+        match self.store.find(lpn) {
+            Some(ppn) => {
+                let plane = self.store.plane_of(ppn);
+                self.queue_map_op(Kind::MapMerge, lpn, plane);
+            }
+            None => self.write_map(lpn),
+        }
+    }
+
+    pub(super) fn wait_for_bus(&mut self, at: u32, number: u32) {
+        let die = &mut self.dies[at as usize];
+        die.work = Work::Transferring(number);
+        die.generation = die.generation.wrapping_add(1);
+        let channel = usize::from(die.channel);
+        self.buses[channel].waiting.push_back(at);
+        if self.buses[channel].serving.is_none() {
+            self.transfer(channel);
+        }
+    }
+
+    pub(super) fn transfer(&mut self, channel: usize) {
+        let bus = &mut self.buses[channel];
+        let Some(at) = bus.waiting.pop_front() else { return };
+        bus.serving = Some(at);
+        let Work::Transferring(number) = self.dies[at as usize].work else {
+            unreachable!("a die that waits for its channel")
+        };
+        let op = &self.ops[number as usize];
+        // A write always moves a whole page: a part of one was completed before.
+        let writes = matches!(op.kind, Kind::Write | Kind::MapWrite | Kind::Merge);
+        let bytes = if writes { self.store.geometry.page_bytes } else { op.bytes };
+        let end = self.clock + self.times.transfer_ns(bus, bytes);
+        self.schedule(end, Happening::Channel(channel as u32));
+    }
+
+    pub(super) fn transfer_ends(&mut self, channel: u32) {
+        let at = self.buses[channel as usize].serving.take().expect("a die was served");
+        self.transfer(channel as usize);
+        let Work::Transferring(number) = self.dies[at as usize].work else {
+            unreachable!("a die that transferred")
+        };
+        let PageOp { kind, lpn, plane, stream, slot, .. } = self.ops[number as usize];
+        if matches!(kind, Kind::Write | Kind::MapWrite) {
+            let ppn = match kind {
+                Kind::Write if self.is_outdated(number) => self.store.waste(plane, stream),
+                _ => self.store.write(lpn, plane, stream),
+            };
+            self.map_pages_written += u64::from(kind == Kind::MapWrite);
+            let ns = u64::from(self.times.program_ns[self.store.page_of(ppn) as usize]);
+            return self.begin(at, Work::Programming(number), ns);
+        }
+        self.dies[at as usize].work = Work::Idle;
+        match kind {
+            Kind::Merge => self.queue_write(number),
+            _ => self.unused_ops.push(number),
+        }
+        match kind {
+            Kind::Read => self.part_done(slot),
+            Kind::MapRead => self.map_fetched(lpn - self.logical_pages),
+            Kind::MapMerge => self.write_map(lpn),
+            _ => {}
+        }
+        if self.dies[at as usize].work == Work::Idle {
+            self.dispatch(at);
+        }
+    }
+
+    /// Whether a later write of the same page, or a trim, was faster; if not, it is now the newest.
+    pub(super) fn is_outdated(&mut self, number: u32) -> bool {
+        let PageOp { lpn, version, .. } = self.ops[number as usize];
+        let newest = &mut self.newest[lpn as usize];
+        // The numbers may wrap; those on their way at the same time are close to each other.
+        let outdated = version.wrapping_sub(*newest) as i32 <= 0 && *newest != 0;
+        if !outdated {
+            *newest = version;
+        }
+        outdated
+    }
+}

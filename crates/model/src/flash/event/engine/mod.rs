@@ -1,0 +1,290 @@
+//! The event queue and the commands; what pages, dies and channels do is in [`pages`] and [`dies`].
+
+mod dies;
+mod pages;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+
+use trace::{Op, Request};
+
+use super::array::{Bus, Die, Times};
+use super::host::Host;
+use super::map_cache::MapCache;
+use super::parameters::EventParameters;
+use super::store::Store;
+use crate::Counter;
+use crate::flash::gc::{GcMode, Victim};
+use crate::flash::{AllocationScheme, FlashParameters, Order};
+
+/// What an operation on a page is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A request reads it.
+    Read,
+    /// A request writes a part of it; the rest is read first.
+    Merge,
+    /// A request writes it.
+    Write,
+    /// A lookup needs this page of the map.
+    MapRead,
+    /// Cleaning changed this page of the map: it is read, then written.
+    MapMerge,
+    /// A changed page of the map is written.
+    MapWrite,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PageOp {
+    kind: Kind,
+    /// Logical page; pages of the map follow the logical ones.
+    lpn: u32,
+    plane: u32,
+    bytes: u32,
+    stream: u16,
+    /// The command that it is part of.
+    slot: u32,
+    /// Number of the write; later ones have higher numbers.
+    version: u32,
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// The work of a die ends, unless it was interrupted since.
+    Die(u32, u32),
+    /// The transfer of a channel ends.
+    Channel(u32),
+    /// The command of a slot is complete.
+    Complete(u32),
+}
+
+/// The whole device.
+#[derive(Clone, Debug)]
+pub(super) struct Engine<V> {
+    clock: u64,
+    /// (time, order of scheduling, what)
+    events: BinaryHeap<Reverse<(u64, u64, Happening)>>,
+    scheduled: u64,
+    pub store: Store<V>,
+    host: Host,
+    dies: Vec<Die>,
+    buses: Vec<Bus>,
+    times: Times,
+    ops: Vec<PageOp>,
+    unused_ops: Vec<u32>,
+    /// By logical page: writes of it that are on their way.
+    pending: Vec<u16>,
+    /// By logical page: the number of the newest write that is in the cells, or the number of the
+    /// last write before it was trimmed.
+    newest: Vec<u32>,
+    writes: u32,
+    completed: VecDeque<(u64, u64)>,
+    map_cache: Option<MapCache>,
+    /// By plane: pages of the map that moves have made wrong in flash.
+    stale: Vec<BTreeSet<u32>>,
+    /// Planes in the order in which pages take them.
+    planes: Vec<u32>,
+    allocation: AllocationScheme,
+    next_plane: u32,
+    logical_pages: u32,
+    events_of: EventParameters,
+    /// Free blocks of a plane below which it is cleaned in the background, and before all else.
+    start_below: u32,
+    urgent_below: u32,
+    overhead_ns: u64,
+    seed: u64,
+    sensings: u64,
+    suspends: u64,
+    map_pages_written: u64,
+    buffered_pages: u64,
+}
+
+impl<V: Victim> Engine<V> {
+    pub fn new(
+        parameters: &FlashParameters,
+        events: &EventParameters,
+        victims: V,
+        seed: u64,
+    ) -> Self {
+        let geometry = parameters.geometry;
+        let logical_pages = parameters.logical_pages;
+        let cache = |most| MapCache::new(logical_pages, geometry.page_bytes, most);
+        let low = parameters.gc.low_blocks;
+        let (start_below, urgent_below) = match parameters.gc.mode {
+            GcMode::Incremental { .. } => (low, 2),
+            GcMode::Idle { until_blocks, .. } => (until_blocks, low),
+            GcMode::Foreground => (low, low),
+        };
+        let order = match parameters.allocation {
+            AllocationScheme::Static(order) => order,
+            _ => Order::CWDP,
+        };
+        let copy_back = parameters.gc.copy_back;
+        Self {
+            clock: 0,
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            store: Store::new(parameters, victims, logical_pages + events.map_pages(parameters)),
+            host: Host::new(events.host_queues, events.depth),
+            dies: Die::all(&geometry),
+            buses: vec![Bus::default(); geometry.channels as usize],
+            times: Times::new(&geometry, &parameters.timing, copy_back),
+            ops: Vec::new(),
+            unused_ops: Vec::new(),
+            pending: vec![0; logical_pages as usize],
+            newest: vec![0; logical_pages as usize],
+            writes: 0,
+            completed: VecDeque::new(),
+            map_cache: events.map_cache_pages.map(cache),
+            stale: vec![BTreeSet::new(); geometry.plane_count() as usize],
+            planes: order.planes(&geometry),
+            allocation: parameters.allocation,
+            next_plane: 0,
+            logical_pages,
+            events_of: events.clone(),
+            start_below,
+            urgent_below,
+            overhead_ns: parameters.overhead_ns,
+            seed,
+            sensings: 0,
+            suspends: 0,
+            map_pages_written: 0,
+            buffered_pages: 0,
+        }
+    }
+
+    pub fn arrive(&mut self, now: u64, ticket: u64, request: &Request) {
+        while self.events.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
+            self.step();
+        }
+        assert!(now >= self.clock, "time runs back");
+        self.clock = now;
+        if let Some(slot) = self.host.arrive(ticket, request) {
+            self.fetch(slot);
+        }
+    }
+
+    pub fn next_completion(&mut self, until: u64) -> Option<(u64, u64)> {
+        loop {
+            if let Some(found) = self.completed.pop_front() {
+                return Some(found);
+            }
+            match self.events.peek() {
+                Some(Reverse((at, ..))) if *at <= until => self.step(),
+                _ => {
+                    // After the last event there is nothing to wait for.
+                    if until != u64::MAX {
+                        self.clock = self.clock.max(until);
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn schedule(&mut self, at: u64, what: Happening) {
+        self.scheduled += 1;
+        self.events.push(Reverse((at, self.scheduled, what)));
+    }
+
+    fn step(&mut self) {
+        let Reverse((at, _, what)) = self.events.pop().expect("an event");
+        debug_assert!(at >= self.clock, "time runs back");
+        self.clock = at;
+        match what {
+            Happening::Die(die, generation) => {
+                if self.dies[die as usize].generation == generation {
+                    self.work_ends(die);
+                }
+            }
+            Happening::Channel(channel) => self.transfer_ends(channel),
+            Happening::Complete(slot) => {
+                let (ticket, next) = self.host.complete(slot);
+                self.completed.push_back((at, ticket));
+                if let Some(next) = next {
+                    self.fetch(next);
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, slot: u32) {
+        let request = self.host.command(slot).request;
+        let page = u64::from(self.store.geometry.page_bytes);
+        let end = request.offset.0 + u64::from(request.len);
+        match request.op {
+            Op::Flush => {
+                let complete = self.host.flush(slot);
+                self.complete_all(&complete);
+                return;
+            }
+            Op::Trim => {
+                let whole = request.offset.0.div_ceil(page)..end / page;
+                for lpn in whole {
+                    self.store.trim(lpn as u32);
+                    self.newest[lpn as usize] = self.writes;
+                }
+            }
+            Op::Read | Op::Write => {
+                if request.op == Op::Write {
+                    self.host.write_begins(slot);
+                }
+                for lpn in request.offset.0 / page..end.div_ceil(page).max(request.offset.0 / page)
+                {
+                    let first = (lpn * page).max(request.offset.0);
+                    let bytes = (((lpn + 1) * page).min(end) - first) as u32;
+                    self.host.command(slot).left += 1;
+                    self.page(slot, request.op, (lpn as u32, bytes), request.stream);
+                }
+            }
+        }
+        self.part_done(slot);
+    }
+
+    fn part_done(&mut self, slot: u32) {
+        let command = self.host.command(slot);
+        command.left -= 1;
+        if command.left > 0 {
+            return;
+        }
+        let is_write = command.request.op == Op::Write;
+        self.complete_all(&[slot]);
+        if is_write {
+            let flushes = self.host.write_ends(slot);
+            self.complete_all(&flushes);
+        }
+    }
+
+    fn complete_all(&mut self, slots: &[u32]) {
+        for slot in slots {
+            self.schedule(self.clock + self.overhead_ns, Happening::Complete(*slot));
+        }
+    }
+
+    pub fn counters(&self) -> Vec<Counter> {
+        let counts = &self.store.counts;
+        let counter = |name, value| Counter { name, value };
+        let page = u64::from(self.store.geometry.page_bytes);
+        let programmed = counts.programmed_pages() + self.map_pages_written;
+        let mut all = vec![
+            counter("host_programmed_pages", counts.host_pages),
+            counter("nand_written_bytes", programmed * page),
+            counter("gc_moved_pages", counts.moved_pages),
+            counter("merged_pages", counts.merged_pages),
+            counter("buffered_read_pages", self.buffered_pages),
+            counter("unwritten_read_pages", counts.unwritten_pages),
+            counter("trimmed_pages", counts.trimmed_pages),
+            counter("erased_blocks", counts.erased_blocks),
+            counter("victim_blocks", counts.victims),
+            counter("free_blocks", self.store.blocks.free_total()),
+            counter("suspended_operations", self.suspends),
+        ];
+        if let Some(cache) = &self.map_cache {
+            all.push(counter("map_cache_hits", cache.hits));
+            all.push(counter("map_cache_misses", cache.misses));
+            all.push(counter("map_written_pages", self.map_pages_written));
+        }
+        all
+    }
+}

@@ -1,0 +1,142 @@
+//! Flash with an event queue: what the timelines cannot say.
+//!
+//! Where a later request can change when an earlier one completes, the timelines of [`super::Nand`]
+//! do not hold: reads that overtake writes and cleaning, programs and erases that are suspended for
+//! them, cleaning in single copies that give way, a limited number of commands, several submission
+//! queues, a map of which only a part is in memory. This model has them all, at the price of an
+//! event for every phase of every operation; without them it agrees with the timelines (a test).
+//!
+//! - **Commands** (`host`): at most `depth` in flight, fetched from the queues in turn.
+//! - **Dies** (`engine/dies`): one operation at a time; reads first where asked, else in order of
+//!   arrival; cleaning in the background until a plane is short of blocks, then before writes. A read
+//!   goes before what has waited longer at most [`MOST_OVERTAKES`] times in a row.
+//! - **Data on their way** are in the controller's memory: a page that is written is read from there.
+//! - **Cleaning** begins below `low_blocks` (idle mode: `until_blocks`) and is urgent below it; in
+//!   incremental mode it is urgent at the last two blocks only.
+//! - **Suspend**: the interrupted operation goes on, and pays for it, when no read waits.
+//! - **Map cache** (`map_cache`): a lookup that misses reads a page of the map from flash; a changed
+//!   page that is driven out is written. Cleaning that moves pages whose map page is not cached reads
+//!   and writes that one, once per victim.
+//!
+//! Invariants: every request completes once; programs = host pages + map pages + moved pages; a die
+//! and a channel do one thing at a time; a completion is never before its arrival.
+
+mod array;
+mod engine;
+mod host;
+mod map_cache;
+mod parameters;
+mod store;
+
+pub use parameters::{EventParameters, Suspend};
+
+use std::ops::Range;
+
+use trace::{Request, Trace};
+use units::{Bytes, Nanos};
+
+use super::gc::Victim;
+use super::{Counts, FlashDevice, FlashParameters, Wear};
+use crate::queued::{self, Ahead, Queued};
+use crate::{Counter, Device};
+use engine::Engine;
+
+/// Reads that may go before something that waits longer, in a row.
+pub const MOST_OVERTAKES: u32 = 64;
+
+/// A flash device with an event queue and cleaning policy `V`.
+#[derive(Clone, Debug)]
+pub struct EventFlash<V> {
+    engine: Engine<V>,
+    ahead: Ahead,
+    capacity_bytes: u64,
+    cycles_most: Option<u32>,
+}
+
+impl<V: Victim> EventFlash<V> {
+    /// An empty device of `parameters`, page-mapped, whose queue is treated as `events` say; `seed`
+    /// decides every random choice.
+    pub fn new(
+        parameters: &FlashParameters,
+        events: &EventParameters,
+        victims: V,
+        seed: u64,
+    ) -> Self {
+        let page = u64::from(parameters.geometry.page_bytes);
+        Self {
+            engine: Engine::new(parameters, events, victims, seed),
+            ahead: Ahead::default(),
+            capacity_bytes: u64::from(parameters.logical_pages) * page,
+            cycles_most: parameters.wear.cycles_most,
+        }
+    }
+}
+
+impl<V: Victim> Queued for EventFlash<V> {
+    fn arrive(&mut self, now: Nanos, ticket: u64, request: &Request) {
+        let end = request.offset.0.saturating_add(u64::from(request.len));
+        assert!(end <= self.capacity_bytes, "a request ends at {end}, beyond the capacity");
+        self.engine.arrive(now.0, ticket, request);
+    }
+
+    fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)> {
+        self.engine.next_completion(until.0).map(|(at, ticket)| (Nanos(at), ticket))
+    }
+}
+
+impl<V: Victim> Device for EventFlash<V> {
+    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+        queued::submit(self, now, request)
+    }
+
+    fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        queued::submit_due(self, &mut ahead, trace, range, completions);
+        self.ahead = ahead;
+    }
+
+    fn queued(&mut self) -> Option<&mut dyn Queued> {
+        Some(self)
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        Some(Bytes(self.capacity_bytes))
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        self.engine.counters()
+    }
+}
+
+impl<V: Victim> FlashDevice for EventFlash<V> {
+    fn counts(&self) -> &Counts {
+        &self.engine.store.counts
+    }
+
+    fn reset_counts(&mut self) {
+        self.engine.store.counts = Counts::default();
+    }
+
+    fn wear(&self) -> Wear {
+        Wear::of(&self.engine.store.blocks, self.cycles_most)
+    }
+
+    fn locate(&self, lpn: u32) -> Option<u32> {
+        self.engine.store.find(lpn)
+    }
+
+    fn free_blocks(&self) -> u64 {
+        self.engine.store.blocks.free_total()
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        Vec::new()
+    }
+    fn restore(&mut self, _snapshot: &[u8]) -> Result<(), super::Error> {
+        Ok(())
+    }
+
+    fn audit(&self) {
+        self.engine.store.audit();
+    }
+}

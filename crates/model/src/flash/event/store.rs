@@ -1,0 +1,241 @@
+//! Where the pages are, without time: the page map of the event model.
+//!
+//! The same structure as [`crate::flash::PageMapped`], but what there is one step of cleaning is here
+//! cut into the operations that dies carry out: choose a victim, move its next live page, erase it.
+//! Pages of the map itself follow the logical pages and are kept like them.
+//!
+//! Invariants: as for the page map; a plane keeps one free block that only moves may open.
+
+use crate::flash::blocks::BlockState;
+use crate::flash::gc::Victim;
+use crate::flash::geometry::NONE;
+use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
+
+/// The open block of a stream: its next page and its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Frontier {
+    next: u32,
+    end: u32,
+}
+
+/// A victim and the next page of it to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cleaning {
+    victim: u32,
+    page: u32,
+}
+
+/// The page map.
+#[derive(Clone, Debug)]
+pub(super) struct Store<V> {
+    pub geometry: Geometry,
+    map: Vec<u32>,
+    reverse: Vec<u32>,
+    pub blocks: Blocks,
+    /// By plane, then stream; the last one is for moves where they are kept apart.
+    frontiers: Vec<Frontier>,
+    host_streams: u32,
+    width: u32,
+    victims: V,
+    cleaning: Vec<Option<Cleaning>>,
+    /// Live pages of each plane, with those that are on their way.
+    load: Vec<u32>,
+    load_most: u32,
+    look: u32,
+    pub counts: Counts,
+}
+
+impl<V: Victim> Store<V> {
+    /// Nothing written; `pages` logical and map pages.
+    pub fn new(parameters: &FlashParameters, victims: V, pages: u32) -> Self {
+        let geometry = parameters.geometry;
+        let planes = geometry.plane_count() as usize;
+        let width = parameters.host_streams + u32::from(parameters.gc.separate);
+        let reserve = parameters.reserved_blocks_per_plane();
+        Self {
+            geometry,
+            map: vec![NONE; pages as usize],
+            reverse: vec![NONE; geometry.page_count() as usize],
+            blocks: Blocks::new(&geometry),
+            frontiers: vec![Frontier::default(); planes * width as usize],
+            host_streams: parameters.host_streams,
+            width,
+            victims,
+            cleaning: vec![None; planes],
+            load: vec![0; planes],
+            load_most: (geometry.blocks_per_plane - reserve) * geometry.pages_per_block,
+            look: parameters.wear.dynamic_look_blocks,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The physical page of `lpn`.
+    pub fn find(&self, lpn: u32) -> Option<u32> {
+        self.map.get(lpn as usize).copied().filter(|ppn| *ppn != NONE)
+    }
+
+    /// The plane of a physical page.
+    pub fn plane_of(&self, ppn: u32) -> u32 {
+        ppn / self.geometry.pages_per_block / self.geometry.blocks_per_plane
+    }
+
+    /// The place of a physical page in its block.
+    pub fn page_of(&self, ppn: u32) -> u32 {
+        ppn % self.geometry.pages_per_block
+    }
+
+    /// Whether `plane` can take one more page for good.
+    pub fn can_hold(&self, plane: u32) -> bool {
+        self.load[plane as usize] < self.load_most
+    }
+
+    /// A page is on its way to `plane`.
+    pub fn expect(&mut self, plane: u32) {
+        self.load[plane as usize] += 1;
+    }
+
+    fn frontier(&self, plane: u32, stream: u16) -> usize {
+        (plane * self.width + u32::from(stream) % self.host_streams) as usize
+    }
+
+    /// Whether a host page of `stream` finds a place in `plane` now.
+    pub fn has_room(&self, plane: u32, stream: u16) -> bool {
+        let Frontier { next, end } = self.frontiers[self.frontier(plane, stream)];
+        next < end || self.blocks.free_count(plane) > 1
+    }
+
+    /// Writes `lpn` to `plane`, which expects it.
+    pub fn write(&mut self, lpn: u32, plane: u32, stream: u16) -> u32 {
+        let at = self.frontier(plane, stream);
+        self.place(lpn, plane, at)
+    }
+
+    /// Takes a page of `plane`, which expects one, for data that are outdated already.
+    pub fn waste(&mut self, plane: u32, stream: u16) -> u32 {
+        let at = self.frontier(plane, stream);
+        self.load[plane as usize] -= 1;
+        let ppn = self.take(plane, at);
+        self.reverse[ppn as usize] = NONE;
+        ppn
+    }
+
+    fn take(&mut self, plane: u32, at: usize) -> u32 {
+        if self.frontiers[at].next == self.frontiers[at].end {
+            self.close(plane, at);
+            let first = self.blocks.open(plane, self.look) * self.geometry.pages_per_block;
+            let end = first + self.geometry.pages_per_block;
+            self.frontiers[at] = Frontier { next: first, end };
+        }
+        let ppn = self.frontiers[at].next;
+        self.frontiers[at].next += 1;
+        ppn
+    }
+
+    fn place(&mut self, lpn: u32, plane: u32, at: usize) -> u32 {
+        let ppn = self.take(plane, at);
+        self.blocks.all[(ppn / self.geometry.pages_per_block) as usize].valid += 1;
+        self.reverse[ppn as usize] = lpn;
+        let old = std::mem::replace(&mut self.map[lpn as usize], ppn);
+        self.forget(old);
+        ppn
+    }
+
+    fn close(&mut self, plane: u32, at: usize) {
+        let end = self.frontiers[at].end;
+        if end != 0 {
+            let block = end / self.geometry.pages_per_block - 1;
+            let info = &mut self.blocks.all[block as usize];
+            info.state = BlockState::Closed;
+            self.victims.closed(plane, block, info.valid);
+        }
+    }
+
+    fn forget(&mut self, ppn: u32) {
+        if ppn == NONE {
+            return;
+        }
+        let block = ppn / self.geometry.pages_per_block;
+        let plane = self.plane_of(ppn);
+        self.load[plane as usize] -= 1;
+        let info = &mut self.blocks.all[block as usize];
+        info.valid -= 1;
+        if info.state == BlockState::Closed {
+            let valid = info.valid;
+            self.victims.invalidated(plane, block, valid);
+        }
+    }
+
+    /// Forgets `lpn`.
+    pub fn trim(&mut self, lpn: u32) {
+        let old = std::mem::replace(&mut self.map[lpn as usize], NONE);
+        self.counts.trimmed_pages += u64::from(old != NONE);
+        self.forget(old);
+    }
+
+    /// Whether `plane` is in the middle of a victim.
+    pub fn is_cleaning(&self, plane: u32) -> bool {
+        self.cleaning[plane as usize].is_some()
+    }
+
+    /// Chooses a victim for `plane`; `false` where there is none with anything to gain.
+    pub fn begin(&mut self, plane: u32) -> bool {
+        let Some(victim) = self.victims.take(plane, &self.blocks) else { return false };
+        let used = self.geometry.blocks_per_plane - self.blocks.free_count(plane);
+        let first = (plane * self.width) as usize;
+        let open = &self.frontiers[first..first + self.width as usize];
+        let unwritten: u32 = open.iter().map(|frontier| frontier.end - frontier.next).sum();
+        self.counts.victims += 1;
+        self.counts.in_use_pages_sum += u64::from(used * self.geometry.pages_per_block - unwritten);
+        self.blocks.all[victim as usize].state = BlockState::Cleaning;
+        self.cleaning[plane as usize] = Some(Cleaning { victim, page: 0 });
+        true
+    }
+
+    /// Moves the next live page of the victim of `plane`: gives the logical page and its places in
+    /// the old and the new block; `None` where no page is left.
+    pub fn move_next(&mut self, plane: u32) -> Option<(u32, u32, u32)> {
+        let Cleaning { victim, page } = self.cleaning[plane as usize].expect("a victim");
+        let pages = self.geometry.pages_per_block;
+        if self.blocks.get(victim).valid == 0 {
+            return None;
+        }
+        let live = (page..pages).find(|page| {
+            let ppn = victim * pages + page;
+            self.find(self.reverse[ppn as usize]) == Some(ppn)
+        });
+        let page = live.expect("a block with live pages behind those already moved");
+        self.cleaning[plane as usize] = Some(Cleaning { victim, page: page + 1 });
+        let lpn = self.reverse[(victim * pages + page) as usize];
+        self.load[plane as usize] += 1;
+        let at = (plane * self.width + self.width - 1) as usize;
+        let to = self.place(lpn, plane, at);
+        self.counts.moved_pages += 1;
+        Some((lpn, page, to % pages))
+    }
+
+    /// The victim of `plane` was erased.
+    pub fn erased(&mut self, plane: u32) {
+        let Cleaning { victim, .. } = self.cleaning[plane as usize].take().expect("a victim");
+        self.counts.erased_blocks += 1;
+        self.blocks.release(plane, victim);
+    }
+
+    /// Verifies maps and counts.
+    pub fn audit(&self) {
+        let pages = self.geometry.pages_per_block;
+        let mut valid = vec![0u16; self.blocks.all.len()];
+        for (lpn, &ppn) in self.map.iter().enumerate().filter(|(_, ppn)| **ppn != NONE) {
+            assert_eq!(self.reverse[ppn as usize] as usize, lpn, "physical page {ppn}");
+            valid[(ppn / pages) as usize] += 1;
+        }
+        for (number, (block, valid)) in self.blocks.all.iter().zip(&valid).enumerate() {
+            assert_eq!(block.valid, *valid, "live pages of block {number}");
+            assert!(block.state != BlockState::Free || *valid == 0, "block {number} is not free");
+        }
+        for plane in 0..self.geometry.plane_count() {
+            let live: u32 =
+                self.blocks.of_plane(plane).map(|block| u32::from(valid[block as usize])).sum();
+            assert!(live <= self.load[plane as usize], "pages of plane {plane} nobody expected");
+        }
+    }
+}
