@@ -75,9 +75,7 @@ fn event(line: &[u8]) -> Result<BlockEvent, Cause> {
 impl LineSink for Wiscsee {
     fn line(&mut self, line: &[u8], _out: &mut Batch) -> Result<(), Cause> {
         let event = event(line)?;
-        if self.events.admit(&event) {
-            self.events.push(event);
-        }
+        self.events.take(event);
         Ok(())
     }
 

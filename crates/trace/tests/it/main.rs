@@ -1,6 +1,7 @@
 //! Whole files through the public interface: samples of public traces, and other programs.
 
 mod block_events;
+mod fio;
 mod other_formats;
 mod shared;
 mod text;

@@ -161,9 +161,7 @@ impl LineSink for Blkparse {
         }
         let (event, failed) = event(line)?;
         self.failed += u64::from(failed);
-        if self.events.admit(&event) {
-            self.events.push(event);
-        }
+        self.events.take(event);
         Ok(())
     }
 

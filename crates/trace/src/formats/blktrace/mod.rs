@@ -83,7 +83,7 @@ impl Blktrace {
 
     /// Takes the records at the front of a piece; its events go to the queue, or on where there is
     /// one file only.
-    fn records(&mut self, piece: Piece<'_>, order: ByteOrder) -> Result<usize, Fault> {
+    fn records<const BIG: bool>(&mut self, piece: Piece<'_>) -> Result<usize, Fault> {
         let alone = !self.probing && self.sources.len() == 1 && self.sources[0].queue.is_empty();
         let source = &mut self.sources[piece.source];
         let bytes = piece.bytes;
@@ -92,11 +92,13 @@ impl Blktrace {
             if !alone && at >= TURN_BYTES {
                 break;
             }
-            let parsed = match record::parse(fixed, order) {
+            let parsed = match record::parse::<BIG>(fixed) {
                 Ok(parsed) => parsed,
                 Err(fault) => {
                     let place = Place::Byte(source.position + at as u64);
-                    let resume = fault.resume(&bytes[at..], order).map(|skip| at + skip);
+                    let resume = fault
+                        .resume(&bytes[at..], if BIG { ByteOrder::Big } else { ByteOrder::Little })
+                        .map(|skip| at + skip);
                     source.position += resume.unwrap_or(at) as u64;
                     return Err(Fault { place, cause: fault.cause, resume });
                 }
@@ -108,18 +110,16 @@ impl Blktrace {
             match parsed.event {
                 Parsed::Event(event) => {
                     self.failed += u64::from(parsed.failed);
-                    if self.events.admit(&event) {
-                        if alone {
-                            self.events.push(event);
-                        } else {
-                            source.queue.push(event);
-                        }
+                    if alone {
+                        self.events.take(event);
+                    } else if self.events.admit(&event) {
+                        source.queue.push(event);
                     }
                 }
                 Parsed::WallClock => {
                     self.notes += 1;
                     let payload = &bytes[at + RECORD_BYTES..end];
-                    self.wall_clock_ns = self.wall_clock_ns.or(record::wall_clock(payload, order));
+                    self.wall_clock_ns = self.wall_clock_ns.or(record::wall_clock::<BIG>(payload));
                 }
                 Parsed::Note => self.notes += 1,
             }
@@ -187,7 +187,8 @@ impl Decoder for Blktrace {
             source.order = ByteOrder::of(piece.bytes);
         }
         let consumed = match source.order {
-            Some(order) => self.records(piece, order)?,
+            Some(ByteOrder::Little) => self.records::<false>(piece)?,
+            Some(ByteOrder::Big) => self.records::<true>(piece)?,
             None if piece.bytes.len() < 4 => 0,
             None => {
                 let cause = "this is not the magic of blk_io_trace".to_owned();

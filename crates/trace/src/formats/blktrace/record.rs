@@ -53,25 +53,28 @@ impl ByteOrder {
             Self::Big => (MAGIC | VERSION).to_be_bytes(),
         }
     }
+}
 
-    #[inline]
-    fn u16(self, record: &[u8; RECORD_BYTES], at: usize) -> u16 {
-        let bytes = [record[at], record[at + 1]];
-        if self == Self::Little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) }
-    }
+// Numbers of a record in a byte order that is known when the program is built, so that each is one
+// load.
 
-    #[inline]
-    fn u32(self, bytes: &[u8], at: usize) -> u32 {
-        let bytes = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-        if self == Self::Little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) }
-    }
+#[inline]
+fn u16_at<const BIG: bool>(record: &[u8; RECORD_BYTES], at: usize) -> u16 {
+    let bytes = [record[at], record[at + 1]];
+    if BIG { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+}
 
-    #[inline]
-    fn u64(self, record: &[u8; RECORD_BYTES], at: usize) -> u64 {
-        let (first, second) = (self.u32(record, at), self.u32(record, at + 4));
-        let (low, high) = if self == Self::Little { (first, second) } else { (second, first) };
-        u64::from(high) << 32 | u64::from(low)
-    }
+#[inline]
+fn u32_at<const BIG: bool>(bytes: &[u8], at: usize) -> u32 {
+    let bytes = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+    if BIG { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+}
+
+#[inline]
+fn u64_at<const BIG: bool>(record: &[u8; RECORD_BYTES], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&record[at..at + 8]);
+    if BIG { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
 }
 
 /// What a record says.
@@ -110,23 +113,15 @@ impl BadRecord {
 
 /// Reads the fixed part of a record.
 #[inline]
-pub(super) fn parse(record: &[u8; RECORD_BYTES], order: ByteOrder) -> Result<Record, BadRecord> {
-    // Both branches become straight loads; the test is the same for every record of a file.
-    match order {
-        ByteOrder::Little => parse_in(record, ByteOrder::Little),
-        ByteOrder::Big => parse_in(record, ByteOrder::Big),
+pub(super) fn parse<const BIG: bool>(record: &[u8; RECORD_BYTES]) -> Result<Record, BadRecord> {
+    let magic = u32_at::<BIG>(record, 0);
+    if magic != MAGIC | VERSION {
+        return Err(bad_magic(magic));
     }
-}
-
-#[inline]
-fn parse_in(record: &[u8; RECORD_BYTES], order: ByteOrder) -> Result<Record, BadRecord> {
-    if order.u32(record, 0) != MAGIC | VERSION {
-        return Err(bad_magic(order.u32(record, 0)));
-    }
-    let action = order.u32(record, 28);
+    let action = u32_at::<BIG>(record, 28);
     let kind = action >> 16;
-    let (sector, bytes) = (order.u64(record, 16), order.u32(record, 24));
-    let payload_bytes = order.u16(record, 46);
+    let (sector, bytes) = (u64_at::<BIG>(record, 16), u32_at::<BIG>(record, 24));
+    let payload_bytes = u16_at::<BIG>(record, 46);
     if kind & NOTIFY != 0 {
         let event = if action & 0xff == NOTE_TIMESTAMP { Parsed::WallClock } else { Parsed::Note };
         return Ok(Record { event, payload_bytes, failed: false });
@@ -139,10 +134,10 @@ fn parse_in(record: &[u8; RECORD_BYTES], order: ByteOrder) -> Result<Record, Bad
     flags |= if kind & FUA != 0 { Flags::FUA } else { 0 };
     flags |= if kind & PASS_THROUGH != 0 { Flags::FOREIGN } else { 0 };
     let event = BlockEvent {
-        time_ns: order.u64(record, 8),
+        time_ns: u64_at::<BIG>(record, 8),
         sector,
         bytes,
-        device: order.u32(record, 36),
+        device: u32_at::<BIG>(record, 36),
         action,
         flags: Flags(flags),
     };
@@ -150,7 +145,7 @@ fn parse_in(record: &[u8; RECORD_BYTES], order: ByteOrder) -> Result<Record, Bad
         let cause = format!("sector {sector} has no byte address in 64 bits");
         return Err(BadRecord { cause, recoverable: true });
     }
-    let failed = action == Action::Complete && order.u16(record, 44) != 0;
+    let failed = action == Action::Complete && u16_at::<BIG>(record, 44) != 0;
     Ok(Record { event: Parsed::Event(event), payload_bytes, failed })
 }
 
@@ -191,9 +186,9 @@ fn action_of(code: u32) -> Action {
 }
 
 /// The payload of a wall clock note: u32 seconds, u32 nanoseconds.
-pub(super) fn wall_clock(payload: &[u8], order: ByteOrder) -> Option<u64> {
+pub(super) fn wall_clock<const BIG: bool>(payload: &[u8]) -> Option<u64> {
     (payload.len() >= 8).then(|| {
-        let (seconds, nanos) = (order.u32(payload, 0), order.u32(payload, 4));
+        let (seconds, nanos) = (u32_at::<BIG>(payload, 0), u32_at::<BIG>(payload, 4));
         u64::from(seconds) * 1_000_000_000 + u64::from(nanos)
     })
 }

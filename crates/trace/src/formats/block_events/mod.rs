@@ -134,7 +134,11 @@ impl Action {
     /// Whether pairing looks at it; the others are only counted.
     #[inline]
     pub(crate) fn pairs(self) -> bool {
-        matches!(self, Self::Queue | Self::Requeue | Self::Issue | Self::Complete)
+        const PAIRS: u32 = 1 << Action::Queue as u32
+            | 1 << Action::Requeue as u32
+            | 1 << Action::Issue as u32
+            | 1 << Action::Complete as u32;
+        PAIRS >> self as u32 & 1 == 1
     }
 }
 
@@ -241,7 +245,15 @@ impl Events {
         Self { window: Window::default(), pairing: Pairing::new(clock, queued_times) }
     }
 
-    /// Counts an event. Whether it is then to be given to [`Self::push`].
+    /// Takes an event.
+    #[inline]
+    pub(crate) fn take(&mut self, event: BlockEvent) {
+        let wanted = self.admit(&event);
+        self.window.push_if(wanted, event, &mut self.pairing);
+    }
+
+    /// Counts an event that is going to wait for others. Whether it is then to be given to
+    /// [`Self::push`].
     #[inline]
     pub(crate) fn admit(&mut self, event: &BlockEvent) -> bool {
         self.pairing.count(event.action, event.time_ns);
@@ -251,7 +263,7 @@ impl Events {
     /// Takes an event that was admitted.
     #[inline]
     pub(crate) fn push(&mut self, event: BlockEvent) {
-        self.window.push(event, &mut self.pairing);
+        self.window.push_if(true, event, &mut self.pairing);
     }
 }
 

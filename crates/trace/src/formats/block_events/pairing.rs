@@ -156,8 +156,9 @@ impl Pairing {
 
     /// Whether [`Self::event`] still looks at queue events.
     #[inline]
+    #[expect(clippy::needless_bitwise_bool, reason = "a branch here cannot be predicted")]
     pub(crate) fn wants(&self, action: Action) -> bool {
-        action.pairs() && (action != Action::Queue || self.mode != Mode::Issues)
+        action.pairs() & ((action != Action::Queue) | (self.mode != Mode::Issues))
     }
 
     /// Takes an event.

@@ -27,9 +27,7 @@ fn events(steps: &[Step]) -> Vec<BlockEvent> {
 fn pair(events: &[BlockEvent], queued: bool) -> (Batch, Notes) {
     let mut machine = Events::new(Clock::SinceBoot, queued);
     for event in events {
-        if machine.admit(event) {
-            machine.push(*event);
-        }
+        machine.take(*event);
     }
     let (mut batch, mut notes) = (Batch::new(Streams::new(""), true), Notes::default());
     machine.finish(&mut batch, &mut notes);
