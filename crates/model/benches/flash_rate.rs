@@ -107,12 +107,12 @@ fn small() {
         device
     };
     let (filled, now) = written(&parameters, 0.0);
-    let filled = filled.snapshot();
+    let filled = filled.snapshot().expect("flash has snapshots");
     let a2 = Load::on(&parameters, 900_000, 1e4, 0.7).uniform(now);
     measure("A2 70/30, no cleaning", &a2, &|| restored(&filled));
 
     let (steady, now) = written(&parameters, 4.0);
-    let steady = steady.snapshot();
+    let steady = steady.snapshot().expect("flash has snapshots");
     let a3 = Load::on(&parameters, 2_000_000, 1e3, 0.0).uniform(now);
     measure("A3 writes, steady cleaning", &a3, &|| restored(&steady));
     let a5s = Load::on(&parameters, 2_000_000, 2e3, 0.7).uniform(now);
@@ -123,18 +123,31 @@ fn large() {
     let parameters = configuration_a_of_1_tib();
     let clock = Instant::now();
     let start = cpu_seconds(clock);
-    let (mut device, now) = written(&parameters, 1.5);
-    let warm_up_s = cpu_seconds(clock) - start;
-    let trace = Load::on(&parameters, 4_000_000, 1e3, 0.0).uniform(now);
-    let start = cpu_seconds(clock);
-    run(device.as_mut(), &trace);
-    let rate = trace.count() as f64 / (cpu_seconds(clock) - start) / 1e6;
-    let waf = device.counts().write_amplification();
+    let mut device = build(&parameters, 1).expect("a device that can exist");
+    device.precondition(1.0, true, 1);
+    let constructed_s = cpu_seconds(clock) - start;
     let peak = peak_gib();
-    println!(
-        "1 TiB steady cleaning: {rate:.2} M requests/s per core, WAF {waf:.3}, {peak:.2} GiB peak \
-         with the trace, {warm_up_s:.0} s of CPU time to write it steady"
-    );
+    let mut now = 0;
+    // The first window, then a long run.
+    for (window, requests) in [("first", 4_000_000), ("long run", 60_000_000)] {
+        let (mut seconds, mut done) = (0.0, 0);
+        device.reset_counts();
+        while done < requests {
+            let mut load = Load::on(&parameters, 4_000_000, 1e3, 0.0);
+            load.seed = 11 + done + requests;
+            let trace = load.uniform(now);
+            now = trace.span().0;
+            let start = cpu_seconds(clock);
+            run(device.as_mut(), &trace);
+            seconds += cpu_seconds(clock) - start;
+            done += load.requests;
+        }
+        let (rate, waf) = (done as f64 / seconds / 1e6, device.counts().write_amplification());
+        println!(
+            "1 TiB steady cleaning, {window}: {rate:.2} M requests/s per core, WAF {waf:.3}, \
+             constructed in {constructed_s:.1} s of CPU time, {peak:.2} GiB"
+        );
+    }
 }
 
 fn main() {

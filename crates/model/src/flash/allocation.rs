@@ -81,6 +81,11 @@ pub trait Allocation: Send + Clone {
     /// at least one can.
     fn plane(&mut self, lpn: u32, nand: &Nand, has_room: impl Fn(u32) -> bool) -> u32;
 
+    /// The plane of logical page `lpn` is entry `lpn` modulo the length, where pages are bound.
+    fn planes(&self) -> Option<Vec<u32>> {
+        None
+    }
+
     /// What decides later choices.
     fn position(&self) -> u32 {
         0
@@ -109,6 +114,10 @@ impl Allocation for Static {
     #[inline]
     fn plane(&mut self, lpn: u32, _nand: &Nand, _has_room: impl Fn(u32) -> bool) -> u32 {
         self.planes[(lpn % self.planes.len() as u32) as usize]
+    }
+
+    fn planes(&self) -> Option<Vec<u32>> {
+        Some(self.planes.clone())
     }
 }
 

@@ -7,8 +7,9 @@
 //! Invariants: a block is free, open (being written), closed (full) or retired; valid pages never
 //! exceed the pages of a block; the sum of all valid pages is the number of mapped pages.
 
+use super::Geometry;
 use super::snapshot::{Reader, Writer};
-use super::{Error, Geometry};
+use crate::SnapshotError;
 
 /// The life of a block between two erases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,14 +149,15 @@ impl Blocks {
         to.u32s(&self.free);
     }
 
-    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         for block in &mut self.all {
             block.erase_count = from.u32()?;
             let word = from.u32()?;
-            block.state = BlockState::of(word as u8).ok_or_else(|| from.malformed())?;
-            block.valid = u16::try_from(word >> 8).map_err(|_| from.malformed())?;
+            block.state = BlockState::of(word as u8).ok_or_else(|| from.damaged())?;
+            block.valid = u16::try_from(word >> 8).map_err(|_| from.damaged())?;
         }
-        from.u32s(&mut self.ring)?;
+        let blocks = self.all.len();
+        from.indices(&mut self.ring, blocks)?;
         from.u32s(&mut self.first)?;
         from.u32s(&mut self.free)
     }

@@ -14,11 +14,20 @@
 //! Invariants, property-tested against a list of all reservations: no two remembered reservations
 //! overlap, none starts before it may, and each takes the earliest gap.
 
-use super::Error;
 use super::snapshot::{Reader, Writer};
+use crate::SnapshotError;
 
 /// Reservations that a channel remembers.
 pub(crate) const MOST: usize = 32;
+
+/// A transfer on the bus, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Whether later transfers keep clear of it.
+    pub(crate) remembered: bool,
+}
 
 /// The bus of some chips.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +44,9 @@ impl Channel {
         Self { count: 0, start: [0; MOST], end: [0; MOST], carry_ps: 0 }
     }
 
-    /// Reserves `ps` of the bus at `earliest` or later and says when the transfer ends, ns.
-    /// Nothing is asked for before `now` any more.
+    /// Reserves `ps` of the bus at `earliest` or later. Nothing is asked for before `now` any more.
     #[inline]
-    pub(crate) fn reserve(&mut self, now: u64, earliest: u64, ps: u64) -> u64 {
+    pub(crate) fn reserve(&mut self, now: u64, earliest: u64, ps: u64) -> Reservation {
         let exact = self.carry_ps + ps;
         let length = exact / 1000;
         self.carry_ps = exact % 1000;
@@ -46,12 +54,12 @@ impl Channel {
         if self.count == 0 || self.end[last] <= now {
             // Everything is over: the common case of a bus that is not the bottleneck.
             (self.start[0], self.end[0], self.count) = (earliest, earliest + length, 1);
-            return earliest + length;
+            return Reservation { start: earliest, end: earliest + length, remembered: true };
         }
         self.reserve_among(now, earliest, length)
     }
 
-    fn reserve_among(&mut self, now: u64, earliest: u64, length: u64) -> u64 {
+    fn reserve_among(&mut self, now: u64, earliest: u64, length: u64) -> Reservation {
         let over = self.end[..self.count].iter().take_while(|end| **end <= now).count();
         if over > 0 {
             self.start.copy_within(over..self.count, 0);
@@ -63,12 +71,13 @@ impl Channel {
             at = at.max(self.end[index]);
             index += 1;
         }
-        self.insert(index, at, at + length);
-        at + length
+        let remembered = self.insert(index, at, at + length);
+        Reservation { start: at, end: at + length, remembered }
     }
 
-    /// Inserts a reservation before `index`, or lengthens a neighbour that it touches.
-    fn insert(&mut self, index: usize, start: u64, end: u64) {
+    /// Inserts a reservation before `index`, or lengthens a neighbour that it touches; `false` where
+    /// there is no place for it.
+    fn insert(&mut self, index: usize, start: u64, end: u64) -> bool {
         let joins_before = index > 0 && self.end[index - 1] == start;
         let joins_after = index < self.count && self.start[index] == end;
         match (joins_before, joins_after) {
@@ -92,8 +101,9 @@ impl Channel {
                 self.end.copy_within(index..self.count - 1, index + 1);
                 (self.start[index], self.end[index]) = (start, end);
             }
-            (false, false) => {}
+            (false, false) => return false,
         }
+        true
     }
 
     pub(crate) fn save(&self, to: &mut Writer) {
@@ -105,12 +115,12 @@ impl Channel {
         }
     }
 
-    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         *self = Self::new();
         self.carry_ps = from.u64()?;
         let count = from.u64()?;
         if count > MOST as u64 {
-            return Err(from.malformed());
+            return Err(from.damaged());
         }
         self.count = count as usize;
         for (start, end) in self.start.iter_mut().zip(&mut self.end).take(self.count) {
@@ -148,7 +158,8 @@ mod tests {
                 if outstanding >= super::MOST {
                     break;
                 }
-                prop_assert_eq!(channel.reserve(now, earliest, length * 1000), expected + length);
+                let found = channel.reserve(now, earliest, length * 1000);
+                prop_assert_eq!((found.start, found.end), (expected, expected + length));
                 taken.push((expected, expected + length));
             }
         }
@@ -158,7 +169,8 @@ mod tests {
             let mut channel = Channel::new();
             let mut last = 0;
             for _ in 0..count {
-                last = channel.reserve(0, 0, ps);
+                // One that is shorter than a nanosecond fits in front of the others.
+                last = channel.reserve(0, 0, ps).end.max(last);
             }
             prop_assert_eq!(last, ps * count / 1000);
         }
@@ -168,9 +180,9 @@ mod tests {
     fn a_backlog_beyond_memory_leaves_the_near_gaps_open() {
         let mut channel = Channel::new();
         for k in 0..100 {
-            assert_eq!(channel.reserve(0, 1000 * (k + 1), 10_000), 1000 * (k + 1) + 10);
+            assert_eq!(channel.reserve(0, 1000 * (k + 1), 10_000).end, 1000 * (k + 1) + 10);
         }
-        assert_eq!(channel.reserve(0, 0, 10_000), 10, "in front of the backlog");
-        assert_eq!(channel.reserve(0, 995, 10_000), 1020, "behind the first of it");
+        assert_eq!(channel.reserve(0, 0, 10_000).end, 10, "in front of the backlog");
+        assert_eq!(channel.reserve(0, 995, 10_000).end, 1020, "behind the first of it");
     }
 }

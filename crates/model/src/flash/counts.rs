@@ -4,8 +4,8 @@
 //! choice of a victim, which is where the theory of cleaning defines it, so that a measured write
 //! amplification can be compared with its closed form exactly.
 
-use super::Error;
 use super::snapshot::{Reader, Writer};
+use crate::SnapshotError;
 
 /// Counts since the device was made, preconditioned or reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Counts {
         to.u64s(&self.fields());
     }
 
-    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         let mut fields = [0; Self::FIELDS];
         from.u64s(&mut fields)?;
         let [

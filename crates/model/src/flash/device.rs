@@ -14,13 +14,15 @@ use trace::{Op, Request, Trace};
 use units::{Bytes, Nanos};
 
 use super::allocation::{Dynamic, Static};
-use super::gc::{Greedy, PolicyContext};
+use super::gc::{CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
 use super::mapping::block::{Bast, Fast, Replacement};
-use super::mapping::{BlockMapped, Mapping, PageMapped, PageWrite, Translation};
+use super::mapping::{BlockMapped, Mapping, PageMapped, PageRead, PageWrite, Translation};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
 use super::{AllocationScheme, Counts, Error, EventFlash, FlashParameters, GcPolicy, Wear};
-use crate::{Counter, Device};
+use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Span, Watch};
+use crate::snapshot::fingerprint;
+use crate::{Counter, Device, SnapshotError};
 
 /// Requests whose map entries are loaded together: enough misses to keep memory busy, few enough
 /// to stay in the first-level cache.
@@ -44,10 +46,83 @@ pub struct Flash<M> {
     fingerprint: u64,
 }
 
+/// A request without its time.
+#[derive(Clone, Copy, Debug)]
+struct Bare {
+    op: Op,
+    offset: u64,
+    len: u32,
+    stream: u16,
+}
+
+impl Bare {
+    #[inline]
+    fn of(request: &Request) -> Self {
+        Self { op: request.op, offset: request.offset.0, len: request.len, stream: request.stream }
+    }
+}
+
+/// The path of one page of a request; its spans are the request's.
+struct PageWatch<'a, W> {
+    whole: &'a mut W,
+    path: Path,
+}
+
+impl<W: Watch> Watch for PageWatch<'_, W> {
+    const ACTIVE: bool = W::ACTIVE;
+
+    #[inline]
+    fn spend(&mut self, cause: Cause, ns: u64) {
+        if W::ACTIVE {
+            self.path.spend(cause, ns);
+        }
+    }
+
+    #[inline]
+    fn follow(&mut self, path: &Path) {
+        if W::ACTIVE {
+            self.path.add(path);
+        }
+    }
+
+    #[inline]
+    fn span(&mut self, span: Span) {
+        self.whole.span(span);
+    }
+
+    fn forward<D: Device + ?Sized>(
+        &mut self,
+        behind: &mut D,
+        now: Nanos,
+        request: &Request,
+    ) -> Nanos {
+        self.whole.forward(behind, now, request)
+    }
+
+    fn background<D: Device + ?Sized>(
+        &mut self,
+        behind: &mut D,
+        now: Nanos,
+        request: &Request,
+        purpose: Purpose,
+    ) -> Nanos {
+        self.whole.background(behind, now, request, purpose)
+    }
+}
+
 /// A flash device whatever its rooms are: what [`build`] gives.
 pub trait FlashDevice: Device {
     /// Counts in pages and blocks.
     fn counts(&self) -> &Counts;
+    /// Puts an empty device into the state of one whose first pages, a share `fill` of all, were
+    /// written once in order, or where `random` over and over at random. Counts and time stay at
+    /// zero. `false`, with nothing done, where the model cannot; the device is written to then.
+    ///
+    /// # Panics
+    /// Where the device was written before.
+    fn precondition(&mut self, _fill: f64, _random: bool, _seed: u64) -> bool {
+        false
+    }
     /// Starts counting anew; wear goes on.
     fn reset_counts(&mut self);
     /// Erase counts and remaining life.
@@ -56,14 +131,6 @@ pub trait FlashDevice: Device {
     fn locate(&self, lpn: u32) -> Option<u32>;
     /// Free blocks.
     fn free_blocks(&self) -> u64;
-    /// The whole state as bytes.
-    fn snapshot(&self) -> Vec<u8>;
-    /// Takes over the state that [`FlashDevice::snapshot`] gave of an equal device.
-    ///
-    /// # Errors
-    /// Where the bytes are damaged or of a device with other parameters. The state of this one is
-    /// then undefined but safe: make another.
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Error>;
     /// Verifies everything that must hold between requests; visits every page.
     ///
     /// # Panics
@@ -92,6 +159,10 @@ pub fn build(parameters: &FlashParameters, seed: u64) -> Result<Box<dyn FlashDev
     let context = PolicyContext { geometry: &parameters.geometry, seed };
     Ok(match parameters.gc.policy {
         GcPolicy::Greedy => with_victims(parameters, Greedy::new(&context), seed),
+        GcPolicy::Fifo => with_victims(parameters, Fifo::new(&context), seed),
+        GcPolicy::DChoices(d) => with_victims(parameters, DChoices::new(&context, d), seed),
+        GcPolicy::Windowed(w) => with_victims(parameters, Windowed::new(&context, w), seed),
+        GcPolicy::CostBenefit => with_victims(parameters, CostBenefit::new(&context), seed),
     })
 }
 
@@ -105,7 +176,7 @@ fn blockwise<L: super::mapping::block::Layer + 'static>(
     Box::new(Flash::new(parameters, BlockMapped::new(parameters, width, layer), seed))
 }
 
-fn with_victims<V: super::gc::Victim + 'static>(
+fn with_victims<V: Victim + 'static>(
     parameters: &FlashParameters,
     victims: V,
     seed: u64,
@@ -132,8 +203,6 @@ impl<M: Mapping> Flash<M> {
     /// the layer was made with.
     pub fn new(parameters: &FlashParameters, mapping: M, seed: u64) -> Self {
         let page_bytes = parameters.geometry.page_bytes;
-        let text = format!("{parameters:?} {seed}");
-        let mix = |sum: u64, byte: u8| stats::rng::mix(sum.rotate_left(7) ^ u64::from(byte));
         Self {
             mapping,
             nand: Nand::new(&parameters.geometry, &parameters.timing, parameters.gc.copy_back),
@@ -146,7 +215,7 @@ impl<M: Mapping> Flash<M> {
             host_written_bytes: 0,
             host_read_bytes: 0,
             cycles_most: parameters.wear.cycles_most,
-            fingerprint: text.bytes().fold(0, mix),
+            fingerprint: fingerprint(&(parameters, seed)),
         }
     }
 
@@ -157,33 +226,40 @@ impl<M: Mapping> Flash<M> {
 
     /// Serves one request of whatever kind at `now`; gives its completion.
     #[inline]
-    fn serve(&mut self, now: u64, op: Op, (offset, len): (u64, u32), stream: u16) -> u64 {
+    fn serve<W: Watch>(&mut self, now: u64, request: Bare, watch: &mut W) -> u64 {
         self.requests += 1;
+        let Bare { op, offset, len, stream } = request;
         let end = offset.saturating_add(u64::from(len));
         assert!(end <= self.capacity_bytes, "a request ends at {end}, beyond the capacity");
-        let in_page = offset as u32 & (self.page_bytes - 1);
+        let one_page = len == self.page_bytes && offset as u32 & (self.page_bytes - 1) == 0;
+        let lpn = (offset >> self.page_shift) as u32;
         let done = match op {
-            Op::Read if len == self.page_bytes && in_page == 0 => {
+            Op::Read if one_page => {
                 self.host_read_bytes += u64::from(len);
-                self.mapping.read(&mut self.nand, now, (offset >> self.page_shift) as u32, len)
+                self.mapping.read(&mut self.nand, now, PageRead { lpn, bytes: len }, watch)
             }
-            Op::Write if len == self.page_bytes && in_page == 0 => {
+            Op::Write if one_page => {
                 self.host_written_bytes += u64::from(len);
-                let lpn = (offset >> self.page_shift) as u32;
                 let write = PageWrite { lpn, bytes: len, stream };
-                let done = self.mapping.write(&mut self.nand, now, write);
+                let done = self.mapping.write(&mut self.nand, now, write, watch);
                 self.written_at = self.written_at.max(done);
                 done
             }
-            _ => self.serve_any(now, op, (offset, len), stream),
+            _ => self.serve_any(now, request, watch),
         };
+        watch.spend(Cause::Controller, self.overhead_ns);
         done + self.overhead_ns
     }
 
-    fn serve_any(&mut self, now: u64, op: Op, (offset, len): (u64, u32), stream: u16) -> u64 {
+    fn serve_any<W: Watch>(&mut self, now: u64, request: Bare, watch: &mut W) -> u64 {
+        let Bare { op, offset, len, stream } = request;
         let end = offset + u64::from(len);
         match op {
-            Op::Flush => self.written_at.max(now),
+            Op::Flush => {
+                let done = self.written_at.max(now);
+                watch.spend(Cause::Flush, done - now);
+                done
+            }
             Op::Trim => {
                 let whole = offset.div_ceil(u64::from(self.page_bytes))..end >> self.page_shift;
                 whole.for_each(|lpn| self.mapping.trim(lpn as u32));
@@ -191,20 +267,42 @@ impl<M: Mapping> Flash<M> {
             }
             Op::Read => {
                 self.host_read_bytes += u64::from(len);
-                self.pages(offset, end).fold(now, |done, (lpn, bytes)| {
-                    done.max(self.mapping.read(&mut self.nand, now, lpn, bytes))
+                self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
+                    this.mapping.read(&mut this.nand, now, PageRead { lpn, bytes }, watch)
                 })
             }
             Op::Write => {
                 self.host_written_bytes += u64::from(len);
-                let done = self.pages(offset, end).fold(now, |done, (lpn, bytes)| {
-                    let write = PageWrite { lpn, bytes, stream };
-                    done.max(self.mapping.write(&mut self.nand, now, write))
-                });
+                let done =
+                    self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
+                        let write = PageWrite { lpn, bytes, stream };
+                        this.mapping.write(&mut this.nand, now, write, watch)
+                    });
                 self.written_at = self.written_at.max(done);
                 done
             }
         }
+    }
+
+    /// Serves every page of the bytes `from..end` and gives when the last is done, whose path is
+    /// that of the request.
+    fn serve_pages<W: Watch>(
+        &mut self,
+        now: u64,
+        (from, end): (u64, u64),
+        watch: &mut W,
+        serve: impl Fn(&mut Self, u32, u32, &mut PageWatch<W>) -> u64,
+    ) -> u64 {
+        let mut last = (now, Path::default());
+        for (lpn, bytes) in self.pages(from, end) {
+            let mut page = PageWatch { whole: watch, path: Path::default() };
+            let done = serve(self, lpn, bytes, &mut page);
+            if done > last.0 {
+                last = (done, page.path);
+            }
+        }
+        watch.follow(&last.1);
+        last.0
     }
 
     /// The logical pages of the bytes `from..end` and how many bytes of each.
@@ -222,8 +320,18 @@ impl<M: Mapping> Flash<M> {
 impl<M: Mapping> Device for Flash<M> {
     #[inline]
     fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        let bytes = (request.offset.0, request.len);
-        Nanos(self.serve(now.0, request.op, bytes, request.stream))
+        Nanos(self.serve(now.0, Bare::of(request), &mut Off))
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let mut watch = On::new(probe);
+        let completion = self.serve(now.0, Bare::of(request), &mut watch);
+        (Nanos(completion), watch.into_path())
     }
 
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
@@ -245,9 +353,35 @@ impl<M: Mapping> Device for Flash<M> {
                 .zip(&trace.stream[batch]);
             for (((((&due, &offset), &len), &op), &stream), completion) in columns.zip(completions)
             {
-                *completion = self.serve(due, op, (offset, len), stream);
+                *completion = self.serve(due, Bare { op, offset, len, stream }, &mut Off);
             }
         }
+    }
+
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        let mut to = Writer::new(self.fingerprint);
+        self.mapping.save(&mut to);
+        self.nand.save(&mut to);
+        for value in [self.written_at, self.requests, self.host_written_bytes, self.host_read_bytes]
+        {
+            to.u64(value);
+        }
+        Some(to.finish())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let mut from = Reader::new(bytes, self.fingerprint)?;
+        self.mapping.load(&mut from)?;
+        self.nand.load(&mut from)?;
+        for value in [
+            &mut self.written_at,
+            &mut self.requests,
+            &mut self.host_written_bytes,
+            &mut self.host_read_bytes,
+        ] {
+            *value = from.u64()?;
+        }
+        from.finish()
     }
 
     fn capacity(&self) -> Option<Bytes> {
@@ -285,6 +419,16 @@ impl<M: Mapping> FlashDevice for Flash<M> {
         self.mapping.counts()
     }
 
+    fn precondition(&mut self, fill: f64, random: bool, seed: u64) -> bool {
+        assert!(*self.mapping.counts() == Counts::default(), "the device was written before");
+        let logical = self.capacity_bytes >> self.page_shift;
+        let pages = (logical as f64 * fill.clamp(0.0, 1.0)).round() as u32;
+        let mut scratch = self.nand.clone();
+        self.mapping.precondition(&mut scratch, pages, random, seed);
+        self.mapping.reset_counts();
+        true
+    }
+
     fn reset_counts(&mut self) {
         self.mapping.reset_counts();
         (self.requests, self.host_written_bytes, self.host_read_bytes) = (0, 0, 0);
@@ -300,32 +444,6 @@ impl<M: Mapping> FlashDevice for Flash<M> {
 
     fn free_blocks(&self) -> u64 {
         self.mapping.blocks().free_total()
-    }
-
-    fn snapshot(&self) -> Vec<u8> {
-        let mut to = Writer::new(self.fingerprint);
-        self.mapping.save(&mut to);
-        self.nand.save(&mut to);
-        for value in [self.written_at, self.requests, self.host_written_bytes, self.host_read_bytes]
-        {
-            to.u64(value);
-        }
-        to.finish()
-    }
-
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), Error> {
-        let mut from = Reader::new(snapshot, self.fingerprint)?;
-        self.mapping.load(&mut from)?;
-        self.nand.load(&mut from)?;
-        for value in [
-            &mut self.written_at,
-            &mut self.requests,
-            &mut self.host_written_bytes,
-            &mut self.host_read_bytes,
-        ] {
-            *value = from.u64()?;
-        }
-        from.finish()
     }
 
     fn audit(&self) {

@@ -1,4 +1,4 @@
-//! Why a flash device cannot be made or restored.
+//! Why a flash device cannot be made.
 
 use events::Hint;
 use thiserror::Error;
@@ -16,7 +16,7 @@ impl Flaw {
     }
 }
 
-/// Why a flash device cannot be made or restored.
+/// Why a flash device cannot be made.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,18 +28,6 @@ pub enum Error {
         /// What is wrong with it.
         cause: String,
     },
-    /// The snapshot is cut short or its bytes changed.
-    #[error("the snapshot is damaged at byte {offset_bytes}")]
-    SnapshotCorrupt {
-        /// Where, from its start.
-        offset_bytes: usize,
-    },
-    /// It was made by another version of this format, or is none.
-    #[error("this is no snapshot of a flash device, or one of another version")]
-    SnapshotVersion,
-    /// It was made of a device with other parameters.
-    #[error("the snapshot is of a device with other parameters")]
-    SnapshotOfAnother,
 }
 
 impl From<Flaw> for Error {
@@ -50,14 +38,7 @@ impl From<Flaw> for Error {
 
 impl Hint for Error {
     fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Impossible { field, .. } => format!("correct {field} of the device"),
-            Self::SnapshotCorrupt { .. } | Self::SnapshotVersion => {
-                "make the snapshot again from the same profile and precondition".to_owned()
-            }
-            Self::SnapshotOfAnother => {
-                "restore it with the profile and seed that it was made with".to_owned()
-            }
-        })
+        let Self::Impossible { field, .. } = self;
+        Some(format!("correct {field} of the device"))
     }
 }

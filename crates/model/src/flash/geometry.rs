@@ -81,12 +81,12 @@ impl Geometry {
     /// The first count that no device can have.
     pub(crate) fn flaw(&self) -> Result<(), Flaw> {
         let counts = [
-            ("channels", self.channels, 4096),
-            ("chips_per_channel", self.chips_per_channel, 4096),
-            ("dies_per_chip", self.dies_per_chip, 4096),
-            ("planes_per_die", self.planes_per_die, 4096),
-            ("blocks_per_plane", self.blocks_per_plane, 1 << 24),
-            ("pages_per_block", self.pages_per_block, 65_535),
+            ("geometry.channels", self.channels, 4096),
+            ("geometry.chips_per_channel", self.chips_per_channel, 4096),
+            ("geometry.dies_per_chip", self.dies_per_chip, 4096),
+            ("geometry.planes_per_die", self.planes_per_die, 4096),
+            ("geometry.blocks_per_plane", self.blocks_per_plane, 1 << 24),
+            ("geometry.pages_per_block", self.pages_per_block, 65_535),
         ];
         for (field, count, most) in counts {
             if count == 0 {
@@ -98,14 +98,14 @@ impl Geometry {
         }
         if !self.page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&self.page_bytes) {
             let cause = "a page is a power of two from 512 bytes to 1 MiB";
-            return Err(Flaw::new("page", cause));
+            return Err(Flaw::new("geometry.page", cause));
         }
         let pages =
             counts.iter().try_fold(1u64, |all, (_, count, _)| all.checked_mul(*count as u64));
         match pages {
             Some(pages) if pages < Self::MOST_PAGES => Ok(()),
             _ => Err(Flaw::new(
-                "blocks_per_plane",
+                "geometry.blocks_per_plane",
                 format!("the device has {} pages or more; use larger pages", Self::MOST_PAGES),
             )),
         }
@@ -170,7 +170,8 @@ mod tests {
                 "blocks_per_plane",
             ),
         ] {
-            assert_eq!(geometry.flaw().expect_err(field).field, field);
+            let found = geometry.flaw().expect_err(field).field;
+            assert_eq!(found, format!("geometry.{field}"));
         }
     }
 }

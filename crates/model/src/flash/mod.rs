@@ -37,6 +37,7 @@ mod nand;
 mod parameters;
 pub mod reference;
 pub mod snapshot;
+pub mod theory;
 mod timing;
 pub mod wear;
 
@@ -49,8 +50,8 @@ pub(crate) use error::Flaw;
 pub use event::{EventFlash, EventParameters, Suspend};
 pub use gc::{GcMode, GcParameters, GcPolicy};
 pub use geometry::{Geometry, NONE};
-pub use mapping::{Mapping, PageMapped, PageWrite, Translation};
-pub use nand::Nand;
+pub use mapping::{Mapping, PageMapped, PageRead, PageWrite, Translation};
+pub use nand::{Nand, PageAt};
 pub use parameters::FlashParameters;
 pub use timing::{CellKind, Timing};
 pub use wear::{Wear, WearParameters};

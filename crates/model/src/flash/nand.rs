@@ -16,15 +16,29 @@
 //! Invariants: no operation ends before it was issued; a die's operations do not overlap; a
 //! saturated geometry moves exactly what its arithmetic says (tests in `tests/it/flash`).
 
-use super::channel::Channel;
+use super::channel::{Channel, Reservation};
 use super::snapshot::{Reader, Writer};
-use super::{Error, Geometry, Timing};
+use super::{Geometry, Timing};
+use crate::SnapshotError;
+use crate::observe::{Activity, Cause, Purpose, Span, Track, TrackKind, Watch};
+
+/// Where a page is, as far as time is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageAt {
+    /// Its plane.
+    pub plane: u32,
+    /// Its place in its block.
+    pub page: u32,
+}
 
 /// Dies and channels with their timelines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nand {
     pub(crate) die_free_at: Vec<u64>,
     pub(crate) channels: Vec<Channel>,
+    /// The latest uninterrupted cleaning of each die.
+    cleaned_from: Vec<u64>,
+    cleaned_until: Vec<u64>,
     channel_of_die: Vec<u16>,
     die_of_plane: Vec<u32>,
     /// By place of the page in its block, ns.
@@ -52,6 +66,8 @@ impl Nand {
         let cells_ns = timing.read_ns[0].round() as u64 + timing.program_ns[0].round() as u64;
         Self {
             die_free_at: vec![0; dies.len()],
+            cleaned_from: vec![0; dies.len()],
+            cleaned_until: vec![0; dies.len()],
             channels: vec![Channel::new(); geometry.channels as usize],
             channel_of_die: dies.map(|die| geometry.channel_of_die(die) as u16).collect(),
             die_of_plane: planes.map(|plane| geometry.die_of_plane(plane)).collect(),
@@ -66,6 +82,11 @@ impl Nand {
         }
     }
 
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
     /// When the die of `plane` is free next.
     #[inline]
     pub fn free_at(&self, plane: u32) -> u64 {
@@ -75,29 +96,54 @@ impl Nand {
     /// Reads page `page` of a block of `plane` at `now` and moves `bytes` of it to the controller.
     /// Gives the end of the transfer.
     #[inline]
-    pub fn read(&mut self, now: u64, plane: u32, page: u32, bytes: u32) -> u64 {
-        let die = self.die_of_plane[plane as usize] as usize;
+    pub fn read<W: Watch>(&mut self, now: u64, at: PageAt, bytes: u32, watch: &mut W) -> u64 {
+        let die = self.die_of_plane[at.plane as usize] as usize;
         let start = self.die_free_at[die].max(now);
-        let ready = start + u64::from(self.read_ns[page as usize]);
+        let ready = start + u64::from(self.read_ns[at.page as usize]);
         let channel = usize::from(self.channel_of_die[die]);
         let ps = self.transfer_ps(bytes);
-        let end = self.channels[channel].reserve(now, ready, ps);
+        let moved = self.channels[channel].reserve(now, ready, ps);
+        if W::ACTIVE {
+            self.tell_wait(now, start, die, watch);
+            watch.spend(Cause::Medium, ready - start);
+            watch.span(Span::new(die_track(die), Activity::Read, start, ready));
+            tell_transfer(ready, moved, channel, watch);
+        }
+        self.die_free_at[die] = moved.end;
+        moved.end
+    }
+
+    /// Moves a page, asked for at `now` and not before `start`, to its die and programs it. Gives
+    /// the end of the program.
+    #[inline]
+    pub fn program<W: Watch>(
+        &mut self,
+        (now, earliest): (u64, u64),
+        at: PageAt,
+        watch: &mut W,
+    ) -> u64 {
+        let die = self.die_of_plane[at.plane as usize] as usize;
+        let start = self.die_free_at[die].max(earliest);
+        let channel = usize::from(self.channel_of_die[die]);
+        let ps = self.page_ps + self.command_ps;
+        let moved = self.channels[channel].reserve(now, start, ps);
+        let end = moved.end + u64::from(self.program_ns[at.page as usize]);
+        if W::ACTIVE {
+            self.tell_wait(earliest, start, die, watch);
+            tell_transfer(start, moved, channel, watch);
+            watch.spend(Cause::Medium, end - moved.end);
+            watch.span(Span::new(die_track(die), Activity::Write, moved.end, end));
+        }
         self.die_free_at[die] = end;
         end
     }
 
-    /// Moves a page, asked for at `now` and not before `start`, to the die of `plane` and programs
-    /// it as page `page` of its block. Gives the end of the program.
-    #[inline]
-    pub fn program(&mut self, now: u64, start: u64, plane: u32, page: u32) -> u64 {
-        let die = self.die_of_plane[plane as usize] as usize;
-        let start = self.die_free_at[die].max(start);
-        let channel = usize::from(self.channel_of_die[die]);
-        let ps = self.page_ps + self.command_ps;
-        let moved = self.channels[channel].reserve(now, start, ps);
-        let end = moved + u64::from(self.program_ns[page as usize]);
-        self.die_free_at[die] = end;
-        end
+    /// Tells of the wait for `die` from `from` to `until`: its cleaning, and what came before.
+    fn tell_wait<W: Watch>(&self, from: u64, until: u64, die: usize, watch: &mut W) {
+        let (start, end) = (self.cleaned_from[die], self.cleaned_until[die]);
+        let cleaning = end.min(until).saturating_sub(start.max(from));
+        watch.spend(Cause::Gc, cleaning);
+        watch.spend(Cause::Queue, until - from - cleaning);
     }
 
     /// How long a copy takes from page `from` of a block to page `to` of another of the same die.
@@ -120,13 +166,22 @@ impl Nand {
         self.erase_ns
     }
 
-    /// Keeps the die of `plane` busy for `ns` from when it is free, but not before `from`: copies
-    /// and erases. Gives the end.
-    #[inline]
-    pub fn occupy(&mut self, plane: u32, from: u64, ns: u64) -> u64 {
-        let free_at = &mut self.die_free_at[self.die_of_plane[plane as usize] as usize];
-        *free_at = (*free_at).max(from) + ns;
-        *free_at
+    /// Keeps the die of `plane` busy cleaning for `ns` from when it is free, but not before `from`:
+    /// copies and erases. Gives the end.
+    pub fn clean<W: Watch>(&mut self, plane: u32, from: u64, ns: u64, watch: &mut W) -> u64 {
+        let die = self.die_of_plane[plane as usize] as usize;
+        let start = self.die_free_at[die].max(from);
+        let end = start + ns;
+        self.die_free_at[die] = end;
+        if self.cleaned_until[die] != start {
+            self.cleaned_from[die] = start;
+        }
+        self.cleaned_until[die] = end;
+        if W::ACTIVE {
+            let span = Span::new(die_track(die), Activity::Collect, start, end);
+            watch.span(span.on_behalf_of(Purpose::Gc));
+        }
+        end
     }
 
     #[inline]
@@ -140,11 +195,29 @@ impl Nand {
 
     pub(crate) fn save(&self, to: &mut Writer) {
         to.u64s(&self.die_free_at);
+        to.u64s(&self.cleaned_from);
+        to.u64s(&self.cleaned_until);
         self.channels.iter().for_each(|channel| channel.save(to));
     }
 
-    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         from.u64s(&mut self.die_free_at)?;
+        from.u64s(&mut self.cleaned_from)?;
+        from.u64s(&mut self.cleaned_until)?;
         self.channels.iter_mut().try_for_each(|channel| channel.load(from))
+    }
+}
+
+fn die_track(die: usize) -> Track {
+    Track::new(TrackKind::Die, die as u32)
+}
+
+/// Tells of a transfer that could have started at `ready`.
+fn tell_transfer<W: Watch>(ready: u64, moved: Reservation, channel: usize, watch: &mut W) {
+    watch.spend(Cause::SharedWait, moved.start - ready);
+    watch.spend(Cause::Transfer, moved.end - moved.start);
+    if moved.remembered {
+        let track = Track::new(TrackKind::Channel, channel as u32);
+        watch.span(Span::new(track, Activity::Transfer, moved.start, moved.end));
     }
 }

@@ -1,8 +1,8 @@
 //! Everything that makes a flash device, and which of it cannot be.
 
 use super::{
-    AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, Geometry, Timing,
-    Translation, WearParameters,
+    AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, GcPolicy, Geometry,
+    Timing, Translation, WearParameters,
 };
 
 /// The parameters of a flash device.
@@ -89,6 +89,12 @@ impl FlashParameters {
         if self.gc.low_blocks < 2 {
             let cause = "cleaning needs one free block for new data and one for moves";
             return Err(Flaw::new("gc.low_blocks", cause));
+        }
+        if matches!(self.gc.policy, GcPolicy::DChoices(0)) {
+            return Err(Flaw::new("gc.choices", "a victim is chosen from at least one block"));
+        }
+        if matches!(self.gc.policy, GcPolicy::Windowed(0)) {
+            return Err(Flaw::new("gc.window_blocks", "a window has at least one block"));
         }
         match self.gc.mode {
             GcMode::Incremental { pages_per_write: 0 } => {

@@ -83,7 +83,9 @@ impl Timing {
 
     /// The first time that no device can have.
     pub(crate) fn flaw(&self) -> Result<(), Flaw> {
-        for (field, classes) in [("read_us", &self.read_ns), ("program_us", &self.program_ns)] {
+        for (field, classes) in
+            [("timing.read_us", &self.read_ns), ("timing.program_us", &self.program_ns)]
+        {
             if classes.len() != 1 && classes.len() != self.cell.bits() {
                 let bits = self.cell.bits();
                 let cause = format!("give one time, or one for each of the {bits} page classes");
@@ -91,16 +93,16 @@ impl Timing {
             }
             classes.iter().try_for_each(|ns| time(field, *ns, 4e9))?;
         }
-        time("erase_us", self.erase_ns, 3.6e12)?;
-        time("command_ns", self.command_ns, 1e9)?;
+        time("timing.erase_us", self.erase_ns, 3.6e12)?;
+        time("timing.command_ns", self.command_ns, 1e9)?;
         if !self.bus_transfers_per_s.is_finite() || self.bus_transfers_per_s <= 0.0 {
-            return Err(Flaw::new("channel_mt_per_s", "it must be above zero"));
+            return Err(Flaw::new("timing.channel_mt_per_s", "it must be above zero"));
         }
         if self.bus_transfers_per_s < 1e3 {
-            return Err(Flaw::new("channel_mt_per_s", "no bus is that slow"));
+            return Err(Flaw::new("timing.channel_mt_per_s", "no bus is that slow"));
         }
         if self.bus_width_bits == 0 || !self.bus_width_bits.is_multiple_of(8) {
-            return Err(Flaw::new("channel_width_bits", "it must be a multiple of eight"));
+            return Err(Flaw::new("timing.channel_width_bits", "it must be a multiple of eight"));
         }
         Ok(())
     }
@@ -166,6 +168,6 @@ mod tests {
         assert_eq!(timing.read_table(&geometry), expected);
         assert_eq!(timing.program_table(&geometry), [500_000; 5]);
         let wrong = Timing { read_ns: vec![1.0, 2.0], ..timing };
-        assert_eq!(wrong.flaw().expect_err("two classes of three").field, "read_us");
+        assert_eq!(wrong.flaw().expect_err("two classes of three").field, "timing.read_us");
     }
 }

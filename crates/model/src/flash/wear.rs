@@ -14,9 +14,10 @@
 //! Invariants: levelling never chooses an open block; retired blocks are never opened again.
 
 use super::Blocks;
+use super::Flaw;
 use super::blocks::BlockState;
 use super::snapshot::{Reader, Writer};
-use super::{Error, Flaw};
+use crate::SnapshotError;
 
 /// How wear is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,8 +92,6 @@ impl WearLevelling {
         if most - blocks.get(coldest).erase_count <= spread {
             return None;
         }
-        // Until the spread is small again, every victim is chosen here.
-        self.countdown[plane as usize] = 0;
         Some(coldest)
     }
 
@@ -102,12 +101,14 @@ impl WearLevelling {
         self.parameters.cycles_most.is_some_and(|most| erase_count >= most)
     }
 
-    /// Whether `plane` can lose a block, which it then does.
-    pub(crate) fn may_retire(&mut self, plane: u32) -> bool {
-        let spare = &mut self.spare[plane as usize];
-        let may = *spare > 0;
-        *spare -= u32::from(may);
-        may
+    /// Whether `plane` has a spare block to lose.
+    pub(crate) fn has_spare(&self, plane: u32) -> bool {
+        self.spare[plane as usize] > 0
+    }
+
+    /// `plane` loses a spare block.
+    pub(crate) fn use_spare(&mut self, plane: u32) {
+        self.spare[plane as usize] -= 1;
     }
 
     pub(crate) fn save(&self, to: &mut Writer) {
@@ -115,7 +116,7 @@ impl WearLevelling {
         to.u32s(&self.spare);
     }
 
-    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    pub(crate) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         from.u32s(&mut self.countdown)?;
         from.u32s(&mut self.spare)
     }

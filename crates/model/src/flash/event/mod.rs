@@ -129,13 +129,6 @@ impl<V: Victim> FlashDevice for EventFlash<V> {
         self.engine.store.blocks.free_total()
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        Vec::new()
-    }
-    fn restore(&mut self, _snapshot: &[u8]) -> Result<(), super::Error> {
-        Ok(())
-    }
-
     fn audit(&self) {
         self.engine.store.audit();
     }

@@ -7,10 +7,12 @@
 //! most one per dead page. Among equals the one that got there last is taken.
 
 use super::{PolicyContext, Victim};
+use crate::SnapshotError;
+use crate::flash::Blocks;
 use crate::flash::blocks::BlockState;
 use crate::flash::geometry::NONE;
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Error};
+use crate::flash::theory;
 
 /// The closed blocks of every plane by their live pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +106,10 @@ impl Victim for Greedy {
         self.unlink(plane, block, u32::from(blocks.get(block).valid));
     }
 
+    fn steady_tail(&self, rho: f64, pages: u32) -> Option<Vec<f64>> {
+        Some(theory::greedy_tail(rho, pages))
+    }
+
     fn save(&self, to: &mut Writer) {
         to.u32s(&self.heads);
         to.u32s(&self.floor);
@@ -113,11 +119,12 @@ impl Victim for Greedy {
         }
     }
 
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
-        from.u32s(&mut self.heads)?;
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
+        let blocks = self.links.len() as u32;
+        from.indices(&mut self.heads, blocks as usize)?;
         from.u32s(&mut self.floor)?;
         for link in &mut self.links {
-            *link = Link { previous: from.u32()?, next: from.u32()? };
+            *link = Link { previous: from.index(blocks)?, next: from.index(blocks)? };
         }
         Ok(())
     }

@@ -7,12 +7,22 @@
 //! taken is not offered again before it is closed again; as long as some closed block has a dead
 //! page, taking victims one after another reaches one. Property-tested against slow oracles.
 
+pub mod cost_benefit;
+pub mod d_choices;
+pub mod fifo;
 pub mod greedy;
+mod members;
+pub mod windowed;
 
+pub use cost_benefit::CostBenefit;
+pub use d_choices::DChoices;
+pub use fifo::Fifo;
 pub use greedy::Greedy;
+pub use windowed::Windowed;
 
 use super::snapshot::{Reader, Writer};
-use super::{Blocks, Error, Geometry};
+use super::{Blocks, Geometry};
+use crate::SnapshotError;
 
 /// Chooses the block that a plane cleans next.
 ///
@@ -32,6 +42,13 @@ pub trait Victim: Send + Clone {
     /// Takes `block` of `plane`, which is closed, out: wear levelling wants it.
     fn remove(&mut self, plane: u32, block: u32, blocks: &Blocks);
 
+    /// In the steady state of uniform random writes at fill factor `rho`, the share of the closed
+    /// blocks of `pages` pages that have at least `l` live ones, for `l` from 1 to `pages`; `None`
+    /// where no theory says.
+    fn steady_tail(&self, _rho: f64, _pages: u32) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Writes everything that decides later choices.
     fn save(&self, to: &mut Writer);
 
@@ -39,7 +56,7 @@ pub trait Victim: Send + Clone {
     ///
     /// # Errors
     /// Where the bytes are not of such a policy.
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error>;
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError>;
 }
 
 /// The policies by name.
@@ -48,6 +65,14 @@ pub enum GcPolicy {
     /// The block with the fewest live pages: [`Greedy`].
     #[default]
     Greedy,
+    /// The block closed first: [`Fifo`].
+    Fifo,
+    /// The best of so many drawn at random: [`DChoices`].
+    DChoices(u32),
+    /// The best of so many that were closed first: [`Windowed`].
+    Windowed(u32),
+    /// Few live pages and long undisturbed: [`CostBenefit`].
+    CostBenefit,
 }
 
 /// When a plane is cleaned.

@@ -12,7 +12,10 @@ pub use page::PageMapped;
 
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{Blocks, Counts, Error, FlashParameters, Flaw};
+use super::{Blocks, Counts, FlashParameters, Flaw};
+use crate::SnapshotError;
+use crate::observe::{Off, Watch};
+use stats::rng::Rng;
 
 /// The translation layers by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +82,38 @@ impl Translation {
     }
 }
 
+/// Times that a device is written over at random to be steady.
+const ROUNDS: u64 = 4;
+
+/// Writes the first `pages` logical pages in order, and where `random` over and over.
+fn write_out<M: Mapping + ?Sized>(
+    mapping: &mut M,
+    nand: &mut Nand,
+    pages: u32,
+    random: bool,
+    seed: u64,
+) {
+    let mut rng = Rng::new(seed);
+    let overwrites = if random { ROUNDS * u64::from(pages) } else { 0 };
+    let bytes = nand.page_bytes();
+    // Each is written when the one before is done: only the order matters here.
+    let mut now = 0;
+    for k in 0..u64::from(pages) + overwrites {
+        let lpn = if k < u64::from(pages) { k } else { rng.below(u64::from(pages)) };
+        let write = PageWrite { lpn: lpn as u32, bytes, stream: 0 };
+        now = mapping.write(nand, now, write, &mut Off);
+    }
+}
+
+/// A read of one logical page or a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRead {
+    /// The logical page.
+    pub lpn: u32,
+    /// Bytes of it that are wanted.
+    pub bytes: u32,
+}
+
 /// A write of one logical page or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageWrite {
@@ -98,14 +133,28 @@ pub trait Mapping: Send {
         0
     }
 
-    /// Reads `bytes` of logical page `lpn` at `now`; gives when they are at the controller, ns.
-    fn read(&mut self, nand: &mut Nand, now: u64, lpn: u32, bytes: u32) -> u64;
+    /// Reads at `now`; gives when the data are at the controller, ns.
+    fn read<W: Watch>(&mut self, nand: &mut Nand, now: u64, read: PageRead, watch: &mut W) -> u64;
 
     /// Writes at `now`; gives when the data are in the cells, ns.
-    fn write(&mut self, nand: &mut Nand, now: u64, write: PageWrite) -> u64;
+    fn write<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        now: u64,
+        write: PageWrite,
+        watch: &mut W,
+    ) -> u64;
 
     /// Forgets the data of logical page `lpn`.
     fn trim(&mut self, lpn: u32);
+
+    /// Puts the first `pages` logical pages of an empty device in place: written once, in order, or
+    /// where `random` over and over at random until the state is steady. `nand` is scratch.
+    ///
+    /// Writes it out, unless the layer knows better.
+    fn precondition(&mut self, nand: &mut Nand, pages: u32, random: bool, seed: u64) {
+        write_out(self, nand, pages, random, seed);
+    }
 
     /// The physical page that holds logical page `lpn`, where one does.
     fn locate(&self, lpn: u32) -> Option<u32>;
@@ -132,5 +181,5 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// Where the bytes are not of such a layer.
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error>;
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError>;
 }

@@ -298,15 +298,13 @@ proptest! {
         let mut whole = device(&parameters);
         let (before, mut after) = (writes(&first), writes(&second));
         completions(whole.as_mut(), &before);
-        let snapshot = FlashDevice::snapshot(whole.as_ref());
+        let snapshot = whole.snapshot().expect("flash has snapshots");
         let mut restored = device(&parameters);
-        FlashDevice::restore(restored.as_mut(), &snapshot).expect("its own snapshot");
+        restored.restore(&snapshot).expect("its own snapshot");
         after.due.iter_mut().for_each(|due| *due += before.span().0 + 1_000_000_000);
         let expected = completions(whole.as_mut(), &after);
         prop_assert_eq!(completions(restored.as_mut(), &after), expected);
-        let (left, right) =
-            (FlashDevice::snapshot(restored.as_ref()), FlashDevice::snapshot(whole.as_ref()));
-        prop_assert_eq!(left, right);
+        prop_assert_eq!(restored.snapshot(), whole.snapshot());
         restored.audit();
     }
 }

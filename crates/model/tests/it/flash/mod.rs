@@ -1,6 +1,10 @@
 //! The flash model: golden latencies, arithmetic ceilings, the slow oracle, closed forms.
 
+mod amplification;
 mod block_layers;
 mod events;
 mod golden;
+mod oracle;
+mod slow_ftl;
+mod steady;
 mod support;

@@ -10,6 +10,15 @@ pub fn device(parameters: &FlashParameters) -> Box<dyn FlashDevice> {
     build(parameters, 1).expect("a device that can exist")
 }
 
+/// Whether the slow set is asked for; says so where it is not.
+pub fn slow(what: &str) -> bool {
+    let slow = std::env::var_os("SLOW").is_some();
+    if !slow {
+        println!("skipped: {what}; SLOW=1 runs it");
+    }
+    slow
+}
+
 /// Runs `trace`; gives the completion of every request.
 pub fn completions<D: Device + ?Sized>(device: &mut D, trace: &Trace) -> Vec<u64> {
     let mut completions = vec![0; trace.count()];

@@ -15,10 +15,11 @@ use std::collections::VecDeque;
 
 use super::Layer;
 use super::superblocks::{Superblocks, load_list, save_list};
-use crate::flash::Error;
+use crate::SnapshotError;
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
 use crate::flash::snapshot::{Reader, Writer};
+use crate::observe::Watch;
 
 /// The BAST layer.
 #[derive(Clone, Debug)]
@@ -101,12 +102,13 @@ pub(super) fn merge_log(
 }
 
 impl Layer for Bast {
-    fn write(
+    fn write<W: Watch>(
         &mut self,
         superblocks: &mut Superblocks,
         nand: &mut Nand,
         (now, start): (u64, u64),
         lpn: u32,
+        watch: &mut W,
     ) -> u64 {
         let (logical, j) = (lpn / superblocks.pages(), lpn % superblocks.pages());
         let data = &mut self.data[logical as usize];
@@ -115,11 +117,11 @@ impl Layer for Bast {
         }
         let data = *data;
         if self.log[logical as usize] == NONE && superblocks.fill(data) <= j {
-            return superblocks.program(nand, (now, start), (data, j), lpn);
+            return superblocks.program(nand, (now, start), (data, j), lpn, watch);
         }
         let log = self.room(superblocks, nand, now, logical);
         let j = superblocks.fill(log);
-        superblocks.program(nand, (now, start), (log, j), lpn)
+        superblocks.program(nand, (now, start), (log, j), lpn, watch)
     }
 
     fn used(&self) -> Vec<u32> {
@@ -132,7 +134,7 @@ impl Layer for Bast {
         save_list(&Vec::from(self.recency.clone()), to);
     }
 
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         from.u32s(&mut self.data)?;
         from.u32s(&mut self.log)?;
         self.recency = load_list(from, self.logs_most)?.into();

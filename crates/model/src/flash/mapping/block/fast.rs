@@ -11,10 +11,11 @@ use std::collections::VecDeque;
 
 use super::Layer;
 use super::superblocks::{Superblocks, load_list, save_list};
-use crate::flash::Error;
+use crate::SnapshotError;
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
 use crate::flash::snapshot::{Reader, Writer};
+use crate::observe::Watch;
 
 /// The FAST layer.
 #[derive(Clone, Debug)]
@@ -95,12 +96,13 @@ impl Fast {
 }
 
 impl Layer for Fast {
-    fn write(
+    fn write<W: Watch>(
         &mut self,
         superblocks: &mut Superblocks,
         nand: &mut Nand,
         (now, start): (u64, u64),
         lpn: u32,
+        watch: &mut W,
     ) -> u64 {
         let at = (now, start);
         let (logical, j) = (lpn / superblocks.pages(), lpn % superblocks.pages());
@@ -110,7 +112,7 @@ impl Layer for Fast {
         }
         let data = *data;
         if superblocks.fill(data) <= j {
-            return superblocks.program(nand, at, (data, j), lpn);
+            return superblocks.program(nand, at, (data, j), lpn, watch);
         }
         if j == 0 {
             if self.sequential != NO_LOG {
@@ -120,7 +122,7 @@ impl Layer for Fast {
         }
         let (of, log) = self.sequential;
         if of == logical && superblocks.fill(log) == j {
-            let end = superblocks.program(nand, at, (log, j), lpn);
+            let end = superblocks.program(nand, at, (log, j), lpn, watch);
             if j + 1 == superblocks.pages() {
                 self.merge(superblocks, nand, now, logical);
             }
@@ -128,7 +130,7 @@ impl Layer for Fast {
         }
         let log = self.room(superblocks, nand, now);
         let j = superblocks.fill(log);
-        superblocks.program(nand, at, (log, j), lpn)
+        superblocks.program(nand, at, (log, j), lpn, watch)
     }
 
     fn used(&self) -> Vec<u32> {
@@ -144,7 +146,7 @@ impl Layer for Fast {
         to.u32(self.next_group);
     }
 
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         from.u32s(&mut self.data)?;
         self.sequential = (from.u32()?, from.u32()?);
         self.random = load_list(from, self.random_most)?.into();

@@ -22,20 +22,24 @@ pub use fast::Fast;
 pub use replacement::Replacement;
 pub use superblocks::Superblocks;
 
-use super::{Mapping, PageWrite};
+use super::{Mapping, PageRead, PageWrite};
+use crate::SnapshotError;
 use crate::flash::nand::Nand;
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Counts, Error, FlashParameters};
+use crate::flash::{Blocks, Counts, FlashParameters};
+use crate::observe::Watch;
 
 /// Decides which page of which superblock a write goes to.
 pub trait Layer: Send {
-    /// Writes `lpn` at `now`, its data complete at `start`; gives the end of the program.
-    fn write(
+    /// Writes `lpn` at `now`, its data complete at `start`; gives the end of the program, which
+    /// `watch` is told of.
+    fn write<W: Watch>(
         &mut self,
         superblocks: &mut Superblocks,
         nand: &mut Nand,
         at: (u64, u64),
         lpn: u32,
+        watch: &mut W,
     ) -> u64;
 
     /// Every superblock in use.
@@ -48,7 +52,7 @@ pub trait Layer: Send {
     ///
     /// # Errors
     /// Where the bytes are not of such a layer.
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error>;
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError>;
 }
 
 /// A translation layer of logical blocks.
@@ -72,13 +76,19 @@ impl<L: Layer> Mapping for BlockMapped<L> {
         self.superblocks.find(lpn)
     }
 
-    fn read(&mut self, nand: &mut Nand, now: u64, lpn: u32, bytes: u32) -> u64 {
-        self.superblocks.read(nand, now, lpn, bytes)
+    fn read<W: Watch>(&mut self, nand: &mut Nand, now: u64, read: PageRead, watch: &mut W) -> u64 {
+        self.superblocks.read(nand, now, read, watch)
     }
 
-    fn write(&mut self, nand: &mut Nand, now: u64, write: PageWrite) -> u64 {
-        let start = self.superblocks.merge(nand, now, write.lpn, write.bytes);
-        self.layer.write(&mut self.superblocks, nand, (now, start), write.lpn)
+    fn write<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        now: u64,
+        write: PageWrite,
+        watch: &mut W,
+    ) -> u64 {
+        let start = self.superblocks.merge(nand, now, write, watch);
+        self.layer.write(&mut self.superblocks, nand, (now, start), write.lpn, watch)
     }
 
     fn trim(&mut self, lpn: u32) {
@@ -110,7 +120,7 @@ impl<L: Layer> Mapping for BlockMapped<L> {
         self.layer.save(to);
     }
 
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         self.superblocks.load(from)?;
         self.layer.load(from)
     }

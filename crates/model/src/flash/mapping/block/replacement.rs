@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 
 use super::Layer;
 use super::superblocks::Superblocks;
-use crate::flash::Error;
+use crate::SnapshotError;
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
 use crate::flash::snapshot::{Reader, Writer};
+use crate::observe::Watch;
 
 /// A logical block that is being replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +54,13 @@ impl Replacement {
 }
 
 impl Layer for Replacement {
-    fn write(
+    fn write<W: Watch>(
         &mut self,
         superblocks: &mut Superblocks,
         nand: &mut Nand,
         (now, start): (u64, u64),
         lpn: u32,
+        watch: &mut W,
     ) -> u64 {
         let (logical, j) = (lpn / superblocks.pages(), lpn % superblocks.pages());
         let first = logical * superblocks.pages();
@@ -77,7 +79,7 @@ impl Layer for Replacement {
         }
         let data = self.data[logical as usize];
         if target == NONE && superblocks.fill(data) <= j {
-            return superblocks.program(nand, (now, start), (data, j), lpn);
+            return superblocks.program(nand, (now, start), (data, j), lpn, watch);
         }
         if target == NONE {
             if self.open.len() == self.open_most {
@@ -89,7 +91,7 @@ impl Layer for Replacement {
         for k in superblocks.fill(target)..j {
             superblocks.copy(nand, now, (target, k), first + k);
         }
-        let end = superblocks.program(nand, (now, start), (target, j), lpn);
+        let end = superblocks.program(nand, (now, start), (target, j), lpn, watch);
         if j + 1 == superblocks.pages() {
             self.complete(superblocks, nand, now, self.open.len() - 1);
         }
@@ -110,14 +112,14 @@ impl Layer for Replacement {
         }
     }
 
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         from.u32s(&mut self.data)?;
         let length = from.u32()? as usize;
         if length > self.open_most {
-            return Err(from.malformed());
+            return Err(from.damaged());
         }
         let open = |from: &mut Reader| Ok(Open { logical: from.u32()?, superblock: from.u32()? });
-        self.open = (0..length).map(|_| open(from)).collect::<Result<_, Error>>()?;
+        self.open = (0..length).map(|_| open(from)).collect::<Result<_, SnapshotError>>()?;
         Ok(())
     }
 }

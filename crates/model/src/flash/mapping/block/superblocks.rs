@@ -14,11 +14,14 @@
 //! superblock are programmed in ascending order, each once between two erases; a superblock is
 //! erased only when no page of it is live.
 
+use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::geometry::NONE;
-use crate::flash::nand::Nand;
+use crate::flash::mapping::{PageRead, PageWrite};
+use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Counts, Error, FlashParameters, Geometry};
+use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
+use crate::observe::{Off, Watch};
 
 /// The superblocks of a device and the pages in them.
 #[derive(Clone, Debug)]
@@ -147,16 +150,18 @@ impl Superblocks {
     }
 
     /// Programs page `j` of `superblock` with new data of `lpn`, not before `start`; gives the end.
-    pub(super) fn program(
+    pub(super) fn program<W: Watch>(
         &mut self,
         nand: &mut Nand,
-        (now, start): (u64, u64),
+        at: (u64, u64),
         (superblock, j): (u32, u32),
         lpn: u32,
+        watch: &mut W,
     ) -> u64 {
         let ppn = self.take(superblock, j, lpn);
         self.counts.host_pages += 1;
-        nand.program(now, start, self.plane_of(ppn), j / self.width)
+        let page = j / self.width;
+        nand.program(at, PageAt { plane: self.plane_of(ppn), page }, watch)
     }
 
     /// Moves `lpn`, if it is anywhere, to page `j` of `superblock`.
@@ -176,10 +181,13 @@ impl Superblocks {
         let (source, target) = (self.plane_of(from), self.plane_of(to));
         let pages = self.geometry.pages_per_block;
         if source == target {
-            nand.occupy(target, now, nand.copy_ns(from % pages, to % pages));
+            let ns = nand.copy_ns(from % pages, to % pages);
+            nand.clean(target, now, ns, &mut Off);
         } else {
-            let read = nand.read(now, source, from % pages, self.geometry.page_bytes);
-            nand.program(now, read, target, to % pages);
+            let source = PageAt { plane: source, page: from % pages };
+            let read = nand.read(now, source, self.geometry.page_bytes, &mut Off);
+            let target = PageAt { plane: target, page: to % pages };
+            nand.program((now, read), target, &mut Off);
         }
     }
 
@@ -203,7 +211,7 @@ impl Superblocks {
             let part = &mut self.parts[(superblock * self.width + part) as usize];
             let block = std::mem::replace(part, NONE);
             let plane = block / self.geometry.blocks_per_plane;
-            nand.occupy(plane, now, nand.erase_ns());
+            nand.clean(plane, now, nand.erase_ns(), &mut Off);
             self.blocks.release(plane, block);
             self.counts.erased_blocks += 1;
         }
@@ -211,24 +219,39 @@ impl Superblocks {
         self.unused[(superblock / self.geometry.blocks_per_plane) as usize].push(superblock);
     }
 
-    /// Reads `lpn` at `now`.
-    pub(super) fn read(&mut self, nand: &mut Nand, now: u64, lpn: u32, bytes: u32) -> u64 {
-        let ppn = self.find(lpn);
+    /// Reads a page at `now`.
+    pub(super) fn read<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        now: u64,
+        read: PageRead,
+        watch: &mut W,
+    ) -> u64 {
+        let ppn = self.find(read.lpn);
         if ppn == NONE {
             self.counts.unwritten_pages += 1;
             return now;
         }
         self.counts.read_pages += 1;
-        nand.read(now, self.plane_of(ppn), ppn % self.geometry.pages_per_block, bytes)
+        let page = ppn % self.geometry.pages_per_block;
+        nand.read(now, PageAt { plane: self.plane_of(ppn), page }, read.bytes, watch)
     }
 
-    /// When the rest of a page is there of which `bytes` are written.
-    pub(super) fn merge(&mut self, nand: &mut Nand, now: u64, lpn: u32, bytes: u32) -> u64 {
-        if bytes >= self.geometry.page_bytes || self.find(lpn) == NONE {
+    /// When the rest of a page is there of which a part is written.
+    pub(super) fn merge<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        now: u64,
+        write: PageWrite,
+        watch: &mut W,
+    ) -> u64 {
+        let page_bytes = self.geometry.page_bytes;
+        if write.bytes >= page_bytes || self.find(write.lpn) == NONE {
             return now;
         }
         self.counts.merged_pages += 1;
-        let end = self.read(nand, now, lpn, self.geometry.page_bytes);
+        let whole = PageRead { lpn: write.lpn, bytes: page_bytes };
+        let end = self.read(nand, now, whole, watch);
         self.counts.read_pages -= 1;
         end
     }
@@ -277,7 +300,7 @@ impl Superblocks {
         self.counts.save(to);
     }
 
-    pub(super) fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    pub(super) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         from.u32s(&mut self.map)?;
         from.u32s(&mut self.reverse)?;
         self.blocks.load(from)?;
@@ -300,10 +323,10 @@ pub(super) fn save_list(list: &[u32], to: &mut Writer) {
 }
 
 /// Reads a list of at most `most` numbers.
-pub(super) fn load_list(from: &mut Reader, most: usize) -> Result<Vec<u32>, Error> {
+pub(super) fn load_list(from: &mut Reader, most: usize) -> Result<Vec<u32>, SnapshotError> {
     let length = from.u32()? as usize;
     if length > most {
-        return Err(from.malformed());
+        return Err(from.damaged());
     }
     (0..length).map(|_| from.u32()).collect()
 }

@@ -18,24 +18,41 @@ use crate::flash::blocks::BlockState;
 use crate::flash::gc::{GcMode, Victim};
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
+use crate::observe::Watch;
+
+/// A plane always has a dead page in a closed block when it is cleaned, so some victim gains one;
+/// even random choices find them long before this.
+const VICTIMS_MOST_PER_BLOCK: u64 = 10_000;
 
 impl<V: Victim, A: Allocation> PageMapped<V, A> {
     /// What the die of `plane` did while it was idle, before a request at `now`.
     #[inline]
-    pub(super) fn before(&mut self, nand: &mut Nand, plane: u32, now: u64) {
+    pub(super) fn before<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        plane: u32,
+        now: u64,
+        watch: &mut W,
+    ) {
         if let GcMode::Idle { after_ns, until_blocks } = self.mode {
             let from = nand.free_at(plane) + after_ns;
             if from < now {
-                self.clean_idle(nand, plane, (from, now), until_blocks);
+                self.clean_idle(nand, plane, (from, now, until_blocks), watch);
             }
         }
     }
 
     /// What a write to `plane` at `now` leads to.
     #[inline]
-    pub(super) fn after_write(&mut self, nand: &mut Nand, plane: u32, now: u64) {
+    pub(super) fn after_write<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        plane: u32,
+        now: u64,
+        watch: &mut W,
+    ) {
         if self.blocks.free_count(plane) < self.low || self.works_on(plane) {
-            self.clean(nand, plane, now);
+            self.clean(nand, plane, now, watch);
         }
     }
 
@@ -47,7 +64,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
     }
 
     #[cold]
-    fn clean(&mut self, nand: &mut Nand, plane: u32, now: u64) {
+    fn clean<W: Watch>(&mut self, nand: &mut Nand, plane: u32, now: u64, watch: &mut W) {
         let mut ns = 0;
         if let GcMode::Incremental { pages_per_write } = self.mode {
             ns += self.step(nand, plane, pages_per_write).unwrap_or(0);
@@ -57,17 +74,28 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             GcMode::Incremental { .. } => self.low.min(2),
             _ => self.low,
         };
+        let mut victims_most = VICTIMS_MOST_PER_BLOCK * u64::from(self.geometry.blocks_per_plane);
         while self.blocks.free_count(plane) < enough {
+            assert!(victims_most > 0, "cleaning plane {plane} leads nowhere");
+            victims_most -= 1;
             let Some(step_ns) = self.step(nand, plane, u32::MAX) else { break };
             ns += step_ns;
         }
-        nand.occupy(plane, now, ns);
+        if ns > 0 {
+            nand.clean(plane, now, ns, watch);
+        }
     }
 
-    /// Cleans planes of the die of `plane` in its idle time `(from, until)`.
+    /// Cleans planes of the die of `plane` in its idle time between two moments until each has so
+    /// many free blocks.
     #[cold]
-    fn clean_idle(&mut self, nand: &mut Nand, plane: u32, span: (u64, u64), until_blocks: u32) {
-        let (mut at, until) = span;
+    fn clean_idle<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        plane: u32,
+        (mut at, until, until_blocks): (u64, u64, u32),
+        watch: &mut W,
+    ) {
         let planes = self.geometry.planes_per_die;
         let first = plane / planes * planes;
         for plane in first..first + planes {
@@ -80,7 +108,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
                     break;
                 }
                 let Some(ns) = self.step(nand, plane, 1) else { break };
-                at = nand.occupy(plane, at, ns);
+                at = nand.clean(plane, at, ns, watch);
             }
         }
     }
@@ -157,7 +185,12 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
 
     /// A block at the end of its life is used no more, unless the plane cannot spare it.
     fn retire_or_release(&mut self, plane: u32, victim: u32) {
-        if self.wear.may_retire(plane) {
+        let pages = self.geometry.pages_per_block;
+        let most = &mut self.live_most[plane as usize];
+        let fits = A::BOUND || self.live[plane as usize] + pages <= *most;
+        if self.wear.has_spare(plane) && fits {
+            self.wear.use_spare(plane);
+            *most -= pages;
             self.blocks.retire(victim);
         } else {
             self.blocks.release(plane, victim);

@@ -11,16 +11,19 @@
 
 mod clean;
 mod state;
+mod steady;
 
-use super::{Mapping, PageWrite};
+use super::{Mapping, PageRead, PageWrite, write_out};
+use crate::SnapshotError;
 use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::{GcMode, Victim};
 use crate::flash::geometry::NONE;
-use crate::flash::nand::Nand;
+use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::wear::WearLevelling;
-use crate::flash::{Blocks, Counts, Error, FlashParameters, Geometry};
+use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
+use crate::observe::Watch;
 
 /// An open block and where the next page of it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +71,7 @@ pub struct PageMapped<V, A> {
     wear: WearLevelling,
     /// Live pages by plane, and how many each may hold; only where pages choose their plane.
     live: Vec<u32>,
-    live_most: u32,
+    live_most: Vec<u32>,
     geometry: Geometry,
     counts: Counts,
     /// Live pages of a victim while they move.
@@ -96,7 +99,10 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             low: parameters.gc.low_blocks,
             wear: WearLevelling::new(&parameters.wear, planes, parameters.spare_blocks_per_plane()),
             live: vec![0; planes],
-            live_most: (geometry.blocks_per_plane - reserve) * geometry.pages_per_block,
+            live_most: vec![
+                (geometry.blocks_per_plane - reserve) * geometry.pages_per_block;
+                planes
+            ],
             geometry,
             counts: Counts::default(),
             moving: vec![0; geometry.pages_per_block as usize],
@@ -200,36 +206,44 @@ impl<V: Victim, A: Allocation> Mapping for PageMapped<V, A> {
     }
 
     #[inline]
-    fn read(&mut self, nand: &mut Nand, now: u64, lpn: u32, bytes: u32) -> u64 {
-        let ppn = self.map[lpn as usize];
+    fn read<W: Watch>(&mut self, nand: &mut Nand, now: u64, read: PageRead, watch: &mut W) -> u64 {
+        let ppn = self.map[read.lpn as usize];
         if ppn == NONE {
             self.counts.unwritten_pages += 1;
             return now;
         }
         self.counts.read_pages += 1;
         let plane = self.plane_of_block(self.block_of(ppn));
-        self.before(nand, plane, now);
-        nand.read(now, plane, self.page_of(ppn), bytes)
+        self.before(nand, plane, now, watch);
+        nand.read(now, PageAt { plane, page: self.page_of(ppn) }, read.bytes, watch)
     }
 
     #[inline]
-    fn write(&mut self, nand: &mut Nand, now: u64, write: PageWrite) -> u64 {
+    fn write<W: Watch>(
+        &mut self,
+        nand: &mut Nand,
+        now: u64,
+        write: PageWrite,
+        watch: &mut W,
+    ) -> u64 {
         let mut start = now;
         if write.bytes < self.geometry.page_bytes && self.map[write.lpn as usize] != NONE {
             self.counts.merged_pages += 1;
-            start = self.read(nand, now, write.lpn, self.geometry.page_bytes);
+            let whole = PageRead { lpn: write.lpn, bytes: self.geometry.page_bytes };
+            start = self.read(nand, now, whole, watch);
             self.counts.read_pages -= 1;
         }
-        let (live, most) = (&self.live, self.live_most);
-        let room = |plane: u32| live[plane as usize] < most;
+        let (live, most) = (&self.live, &self.live_most);
+        let room = |plane: u32| live[plane as usize] < most[plane as usize];
         let plane = self.allocation.plane(write.lpn, nand, room);
-        self.before(nand, plane, now);
+        self.before(nand, plane, now, watch);
         let stream = u32::from(write.stream) % self.host_streams;
         let at = (plane * self.width + stream) as usize;
         let ppn = self.place(write.lpn, plane, at);
         self.counts.host_pages += 1;
-        let end = nand.program(now, start, plane, self.page_of(ppn));
-        self.after_write(nand, plane, now);
+        let page = self.page_of(ppn);
+        let end = nand.program((now, start), PageAt { plane, page }, watch);
+        self.after_write(nand, plane, now, watch);
         end
     }
 
@@ -238,6 +252,12 @@ impl<V: Victim, A: Allocation> Mapping for PageMapped<V, A> {
         if old != NONE {
             self.counts.trimmed_pages += 1;
             self.invalidate(old);
+        }
+    }
+
+    fn precondition(&mut self, nand: &mut Nand, pages: u32, random: bool, seed: u64) {
+        if pages > 0 && !self.construct(pages, random, seed) {
+            write_out(self, nand, pages, random, seed);
         }
     }
 
@@ -265,7 +285,7 @@ impl<V: Victim, A: Allocation> Mapping for PageMapped<V, A> {
         self.save_state(to);
     }
 
-    fn load(&mut self, from: &mut Reader) -> Result<(), Error> {
+    fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
         self.load_state(from)
     }
 }

@@ -1,7 +1,7 @@
 //! Audit, snapshot and restore of the page map.
 
 use super::{CLOSED, Cleaning, Frontier, PageMapped};
-use crate::flash::Error;
+use crate::SnapshotError;
 use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::Victim;
@@ -68,24 +68,30 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         to.u32(self.allocation.position());
         self.wear.save(to);
         to.u32s(&self.live);
+        to.u32s(&self.live_most);
         self.counts.save(to);
     }
 
-    pub(super) fn load_state(&mut self, from: &mut Reader) -> Result<(), Error> {
-        from.u32s(&mut self.map)?;
-        from.u32s(&mut self.reverse)?;
+    pub(super) fn load_state(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
+        let (logical, physical) = (self.map.len(), self.reverse.len());
+        from.indices(&mut self.map, physical)?;
+        from.indices(&mut self.reverse, logical)?;
         self.blocks.load(from)?;
         for frontier in &mut self.frontiers {
             *frontier = Frontier { next: from.u32()?, end: from.u32()? };
+            if frontier.next > frontier.end || frontier.end as usize > physical {
+                return Err(from.damaged());
+            }
         }
         for cleaning in &mut self.cleaning {
-            let (victim, page) = (from.u32()?, from.u32()?);
+            let (victim, page) = (from.index(self.geometry.block_count())?, from.u32()?);
             *cleaning = Cleaning { victim, page, levelling: from.u32()? != 0 };
         }
         self.victims.load(from)?;
         self.allocation.set_position(from.u32()?);
         self.wear.load(from)?;
         from.u32s(&mut self.live)?;
+        from.u32s(&mut self.live_most)?;
         self.counts.load(from)
     }
 }
