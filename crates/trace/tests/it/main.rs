@@ -2,6 +2,7 @@
 
 mod block_events;
 mod fio;
+mod fuzz_seeds;
 mod other_formats;
 mod shared;
 mod text;

@@ -1,0 +1,8 @@
+//! Any bytes as `disksim-validate`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use trace::formats::Format;
+
+fuzz_target!(|data: &[u8]| wearmark_fuzz::check(Format::DisksimValidate, data));
