@@ -13,7 +13,7 @@ pub mod doctor;
 pub mod error;
 pub mod file;
 pub mod machine;
-mod page;
+pub mod page;
 pub mod pipeline;
 pub mod result;
 pub mod run_dir;

@@ -216,13 +216,24 @@ pub struct OltpRun {
 /// `wearmark trace`
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Say what is in a trace
-    Info {
-        #[command(flatten)]
-        input: TraceInput,
-    },
+    /// Say what is in a trace: sizes, rate and bursts, reuse, hot and cold, what it resembles
+    Info(TraceInfo),
     /// Convert a trace; the format follows the name, or --to
     Convert(Convert),
+}
+
+/// `wearmark trace info`
+#[derive(Debug, Args)]
+pub struct TraceInfo {
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// Write a page with charts, one file that any browser opens
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Follow every block, however many there are (about 100 bytes of memory each); otherwise
+    /// traces of more than 16 million block touches or 16 GiB of touched data are sampled at 1 %
+    #[arg(long)]
+    pub full: bool,
 }
 
 /// A trace to read, and how

@@ -4,6 +4,7 @@
 
 mod device;
 mod devices;
+pub mod trace;
 mod transactions;
 mod validation;
 

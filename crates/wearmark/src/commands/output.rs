@@ -25,6 +25,11 @@ pub fn colour() -> bool {
     std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
+/// Columns of the terminal; 100 where there is none.
+pub fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col))
+}
+
 /// Rows as columns separated by two spaces; numbers (anything that starts with a digit or a minus)
 /// to the right.
 pub fn table(rows: &[Vec<String>]) -> String {

@@ -52,15 +52,9 @@ fn show(run: &Path, context: &Context) -> anyhow::Result<()> {
     if context.json {
         return output::print(&std::fs::read_to_string(run.join("result.json"))?);
     }
-    let width = terminal_width();
-    let text = report::terminal(&page, width, output::colour());
+    let text = report::terminal(&page, output::terminal_width(), output::colour());
     let path = std::path::absolute(run.join("report.html"))?;
     output::print(&format!("{text}\nReport: {}\n", path.display()))
-}
-
-/// Columns of the terminal; 100 where there is none.
-fn terminal_width() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(100, |size| usize::from(size.ws_col))
 }
 
 fn dry_run(study: &StudyFile, context: &Context) -> anyhow::Result<()> {

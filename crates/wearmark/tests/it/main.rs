@@ -2,6 +2,7 @@
 
 mod commands;
 mod full_disk;
+mod guide;
 mod main_job;
 mod mistakes;
 mod program;

@@ -1,45 +1,89 @@
 //! `wearmark trace info`
 
+use std::time::Instant;
+
+use anyhow::Context as _;
+use events::{Ending, Event, Sink};
 use report::format;
+use study::page::trace::{Place, page, screen};
+use trace::formats::Reading;
+use trace::info::{Info, Options, StreamInfo, characterise_with};
 
 use super::input;
-use crate::cli::TraceInput;
-use crate::commands::{Context, output};
+use crate::cli::TraceInfo;
+use crate::commands::{Context, Outcome, output};
+
+/// Streams listed below the screen.
+const STREAMS_SHOWN: usize = 6;
 
 /// Prints what is in a trace.
-pub fn run(arguments: &TraceInput, context: &Context) -> anyhow::Result<()> {
-    let reading = input::read(arguments, context)?;
-    let (trace, detected) = (&reading.trace, &reading.detected);
-    let info = trace::info::characterise(trace);
+pub fn run(arguments: &TraceInfo, context: &Context) -> anyhow::Result<Outcome> {
+    let reading = input::read(&arguments.input, context)?;
+    let started = Instant::now();
+    let options = Options { full: arguments.full };
+    let Some(info) = characterise_with(&reading.trace, options, &context.view) else {
+        return Ok(Outcome::Interrupted);
+    };
+    let elapsed_s = started.elapsed().as_secs_f64();
+    if elapsed_s > 2.0 {
+        let (stage, ending) = ("info".to_owned(), Ending::Complete);
+        context.view.emit(Event::Done { stage, elapsed_s, ending });
+    }
+    let place = place(arguments, &reading);
+    if let Some(file) = &arguments.html {
+        let written = std::fs::write(file, report::html(&page(&info, &place)));
+        written.with_context(|| format!("{}: cannot be written", file.display()))?;
+    }
     if context.json {
-        return output::json(&info);
+        output::json(&info)?;
+        return Ok(Outcome::Fine);
     }
-    let mut text = format!(
-        "{}: {} ({})\n",
-        arguments.trace.display(),
-        detected.format.title(),
-        detected.evidence
-    );
-    if !trace.origin.source.is_empty() {
-        text.push_str(&format!("made by: {}\n", trace.origin.source));
+    let mut text =
+        report::terminal(&screen(&info, &place), output::terminal_width(), output::colour());
+    if info.streams.len() > 1 {
+        text.push('\n');
+        text.push_str(&streams(&info));
     }
-    text.push_str(&format!("span: {:.3} s\n\n", trace.span().as_secs_f64()));
+    if let Some(file) = &arguments.html {
+        text.push_str(&format!("\nPage: {}\n", std::path::absolute(file)?.display()));
+    }
+    output::print(&text)?;
+    Ok(Outcome::Fine)
+}
+
+fn place(arguments: &TraceInfo, reading: &Reading) -> Place {
+    let origin = &reading.trace.origin;
+    let facts = origin.facts.iter().map(|(name, value)| (name.clone(), value.clone()));
+    Place {
+        file: arguments.input.trace.display().to_string(),
+        format: reading.detected.format.title().to_owned(),
+        source: origin.source.clone(),
+        facts: facts.collect(),
+    }
+}
+
+/// The busiest streams, one line each.
+fn streams(info: &Info) -> String {
     let header =
-        ["STREAM", "REQUESTS", "BYTES", "READS", "WRITES", "FLUSHES", "MEAN SIZE", "SEQUENTIAL"];
+        ["STREAM", "REQUESTS", "READS", "WRITES", "MEAN SIZE", "SEQUENTIAL", "WORKING SET"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for part in std::iter::once(&info.all).chain(&info.streams) {
-        let counts = &part.counts;
+    let mut busiest: Vec<&StreamInfo> = info.streams.iter().collect();
+    busiest.sort_by_key(|stream| std::cmp::Reverse(stream.counts.requests));
+    for stream in busiest.iter().take(STREAMS_SHOWN) {
+        let counts = &stream.counts;
         rows.push(vec![
-            part.name.clone(),
-            counts.requests.to_string(),
-            format::bytes((counts.read_bytes + counts.write_bytes) as f64),
+            stream.name.clone(),
+            format::count(counts.requests as f64),
             format::percent(counts.read_share),
             format::percent(counts.write_share),
-            format::percent(counts.flush_share),
             format::bytes(counts.mean_size_bytes),
-            format::percent(part.sequentiality.sequential_share),
+            format::percent(stream.sequentiality.sequential_share),
+            format::bytes((stream.blocks.working_set_blocks * trace::info::BLOCK_BYTES) as f64),
         ]);
     }
-    text.push_str(&output::table(&rows));
-    output::print(&text)
+    let mut text = output::table(&rows);
+    if let Some(left) = busiest.len().checked_sub(STREAMS_SHOWN).filter(|left| *left > 0) {
+        text.push_str(&format!("and {left} more streams; --json and --html have them\n"));
+    }
+    text
 }

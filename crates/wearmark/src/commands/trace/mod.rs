@@ -10,7 +10,7 @@ use crate::cli::TraceCommand;
 /// Runs the command.
 pub fn run(command: TraceCommand, context: &Context) -> anyhow::Result<Outcome> {
     match command {
-        TraceCommand::Info { input } => info::run(&input, context)?,
+        TraceCommand::Info(arguments) => return info::run(&arguments, context),
         TraceCommand::Convert(arguments) => convert::run(&arguments, context)?,
     }
     Ok(Outcome::Fine)

@@ -1,0 +1,85 @@
+//! Every command that a guide shows can be run as it stands.
+
+use std::fs;
+use std::path::Path;
+
+use crate::program::{fine, place};
+
+/// The `wearmark` lines of the shell blocks of a page, in order.
+fn commands(page: &str) -> Vec<Vec<&str>> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in page.lines() {
+        match line {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            _ if inside => {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                assert_eq!(words.first(), Some(&"wearmark"), "not a command of ours: {line}");
+                found.push(words[1..].to_vec());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// 2,000 requests of two ASUs: a log that is appended (sequential throughout) and data that are read and written.
+fn spc() -> String {
+    let line = |at: u64| {
+        let seconds = at as f64 * 0.002 + if at % 10 < 5 { 0.0 } else { 0.001 };
+        match at % 4 {
+            0 => format!("1,{},4096,W,{seconds:.6}\n", at * 2),
+            1 => format!("0,{},8192,W,{seconds:.6}\n", at * at % 5000 * 16),
+            _ => format!("0,{},8192,R,{seconds:.6}\n", at * 7919 % 5000 * 16),
+        }
+    };
+    (0..2000).map(line).collect()
+}
+
+#[test]
+fn the_guide_to_traces_runs() {
+    let dir = place();
+    fs::write(dir.path().join("mytrace.spc"), spc()).unwrap();
+    let commands = commands(include_str!("../../../../docs/guide/traces.md"));
+    assert!(commands.len() >= 8, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+    }
+}
+
+#[test]
+fn a_trace_has_a_screen_a_page_and_json_that_agree() {
+    let dir = place();
+    fs::write(dir.path().join("t.spc"), spc()).unwrap();
+    let screen = fine(dir.path(), &["trace", "info", "t.spc", "--html", "t.html"]);
+    assert!(screen.lines().count() <= 50, "more than a screen:\n{screen}");
+    for word in ["2,000 in", "Miss ratio", "Where requests go", "asu0", "asu1", "Page: "] {
+        assert!(screen.contains(word), "no '{word}' in\n{screen}");
+    }
+    let html = fs::read_to_string(dir.path().join("t.html")).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.contains("2,000 in"));
+    let json = fine(dir.path(), &["trace", "info", "t.spc", "--json"]);
+    let info: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(info["all"]["requests"], 2000);
+    assert_eq!(info["all"]["blocks"]["followed_share"], 1.0);
+    assert_eq!(info["streams"][1]["sequentiality"]["sequential_share"], 1.0);
+    let touched: u64 = info["heat"]["reads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|row| row.as_array().unwrap())
+        .map(|cell| cell.as_u64().unwrap())
+        .sum();
+    assert_eq!(Some(touched), info["all"]["reads"].as_u64());
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_an_error() {
+    let dir = place();
+    fs::write(dir.path().join("t.spc"), spc()).unwrap();
+    let arguments = ["trace", "info", "t.spc", "--html", "absent/t.html"];
+    crate::program::refused(dir.path(), &arguments, "absent/t.html");
+    assert!(!Path::new("absent").exists());
+}
