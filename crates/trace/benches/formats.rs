@@ -1,9 +1,8 @@
-//! Reading and writing traces: requests per second and bytes per request.
+//! Reading and writing traces in our format: requests per second and bytes per request.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use trace::formats::{Format, ReadOptions, own, read_from, spc};
-use trace::generate::{OltpLike, Pattern, oltp_like, poisson};
-use units::Rate;
+use trace::formats::own;
+use trace::generate::{OltpLike, oltp_like};
 
 /// Under foreign load, compare the processor time that `own/read` prints rather than the wall clock.
 fn own_format(criterion: &mut Criterion) {
@@ -48,22 +47,5 @@ fn least_cpu_ns(mut run: impl FnMut()) -> Option<f64> {
     least
 }
 
-fn spc_format(criterion: &mut Criterion) {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let path = directory.path().join("poisson.spc");
-    let trace = poisson(1, 1_000_000, Rate(20_000.0), &Pattern::default());
-    spc::write(&trace, &path).expect("written");
-    let text = std::fs::read(&path).expect("read back");
-    let mut group = criterion.benchmark_group("spc");
-    group.sample_size(10).throughput(Throughput::Bytes(text.len() as u64));
-    group.bench_function("parse", |bencher| {
-        bencher.iter(|| {
-            let input = std::io::Cursor::new(text.clone());
-            read_from(input, &path, Format::Spc, &ReadOptions::default()).expect("parsed")
-        });
-    });
-    group.finish();
-}
-
-criterion_group!(benches, own_format, spc_format);
+criterion_group!(benches, own_format);
 criterion_main!(benches);

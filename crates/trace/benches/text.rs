@@ -120,16 +120,26 @@ fn with_csv(path: &Path, delimiter: u8) -> usize {
     columns[0].len()
 }
 
-/// Wall time of mawk adding up two fields, ns: it is one thread that does nothing else.
+/// CPU time of children that ended, ns, in steps of 10 ms.
+fn children_cpu_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the name in parentheses; user and system time of children are fields 16 and 17.
+    let behind = text.rsplit(')').next().unwrap_or_default();
+    let ticks =
+        behind.split_whitespace().skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+    ticks.sum::<f64>() * 1e7
+}
+
+/// CPU time of mawk adding up two fields, ns.
 fn with_mawk(path: &Path, separator: &str) -> Option<f64> {
-    let start = Instant::now();
+    let start = children_cpu_ns();
     let status = Command::new("mawk")
         .args(["-F", separator, "{ a += $2; b += $3 } END { print a, b }"])
         .arg(path)
         .stdout(Stdio::null())
         .status();
     status.ok().filter(std::process::ExitStatus::success)?;
-    Some(start.elapsed().as_nanos() as f64)
+    Some(children_cpu_ns() - start)
 }
 
 fn main() {

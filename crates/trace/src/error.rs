@@ -105,16 +105,6 @@ pub enum Error {
         /// The broken invariant.
         source: Malformed,
     },
-    /// The format has no way to say this.
-    #[error("{}: request {index} cannot be written: {cause}", path.display())]
-    Inexpressible {
-        /// The file.
-        path: PathBuf,
-        /// The request, counted from 0.
-        index: usize,
-        /// What the format lacks.
-        cause: String,
-    },
 }
 
 impl Error {
@@ -152,7 +142,6 @@ impl events::Hint for Error {
             Self::Malformed { .. } => {
                 "sort the requests by due time and name every stream, then write it again"
             }
-            Self::Inexpressible { .. } => "write the trace as .parquet, which holds everything",
         };
         Some(hint.to_owned())
     }

@@ -33,7 +33,7 @@ mod pieces;
 mod records;
 mod sanity;
 mod scan;
-pub mod spc;
+mod spc;
 mod ssdsim;
 mod streams;
 mod systor17;
@@ -46,6 +46,7 @@ mod vscsi_csv;
 mod whole_file;
 mod wiscsee;
 mod words;
+mod write;
 
 use std::path::Path;
 
@@ -58,6 +59,7 @@ pub use notes::Notes;
 pub use options::{ReadOptions, TimeUnit};
 pub use streams::{MOST_STREAMS, Streams};
 pub use table::Format;
+pub use write::write;
 
 use decode::Batch;
 use engine::Engine;
@@ -182,7 +184,7 @@ mod tests {
         own::write(&trace, &path).expect("written");
         let Reading { trace: read_back, detected, .. } = read_plain(&path).expect("reads");
         assert_eq!((read_back, detected.format), (trace.clone(), Format::Own));
-        spc::write(&trace, &path).expect("written");
+        write(&trace, &path, Format::Spc).expect("written");
         let Reading { trace: read_back, detected, .. } = read_plain(&path).expect("reads");
         assert_eq!((read_back.due, detected.format), (trace.due, Format::Spc));
         assert!(detected.evidence.contains("0,"), "{}", detected.evidence);

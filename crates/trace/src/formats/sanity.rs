@@ -26,7 +26,6 @@ const USUAL_PER_S: std::ops::Range<f64> = 0.1..2e6;
 pub(super) fn check(trace: &Trace, entry: &Entry, options: &ReadOptions, notes: &mut Notes) {
     let found = [
         order(trace, notes),
-        bad(notes),
         times(trace),
         coarse(trace),
         sizes(trace),
@@ -46,15 +45,6 @@ fn order(trace: &Trace, notes: &Notes) -> Option<Warning> {
     let (late, count) = (notes.out_of_order, trace.count());
     let message = format!("{late} of {count} requests stood behind a later one; sorted by time");
     (late > 0).then(|| Warning::new(STAGE, "trace_unsorted", message))
-}
-
-fn bad(notes: &Notes) -> Option<Warning> {
-    let first = notes.bad_first.first()?;
-    let message = format!(
-        "{} records were left out, the first at {}: {}",
-        notes.bad, first.place, first.cause
-    );
-    Some(Warning::new(STAGE, "trace_bad_records", message))
 }
 
 fn times(trace: &Trace) -> Option<Warning> {
@@ -229,9 +219,5 @@ mod tests {
         assert!(warnings[0].message.starts_with("80 of 200 requests"), "{}", warnings[0].message);
         let warnings = read(Format::Ssdsim, &ReadOptions::default(), "5 0 3 0 1\n".to_owned());
         assert_eq!(codes(&warnings), ["trace_empty_requests"]);
-        let lenient = ReadOptions { lenient: true, ..ReadOptions::default() };
-        let warnings = read(Format::Ssdsim, &lenient, "5 0 3 1 1\nx\n".to_owned());
-        assert_eq!(codes(&warnings), ["trace_bad_records"]);
-        assert!(warnings[0].message.contains("the first at line 2: "));
     }
 }

@@ -106,6 +106,23 @@ impl<'a, M: Machine> Fields<'a, M> {
         Digits((word ^ ZEROS).wrapping_shl(length.wrapping_mul(8).wrapping_neg()))
     }
 
+    /// A number that mostly has one or two digits.
+    #[inline(always)]
+    pub fn small(&mut self, separator: u8) -> u64 {
+        let word = self.word(self.start) ^ ZEROS;
+        let length = self.pass(separator);
+        if length > 2 {
+            self.lengths |= length - 1;
+            return self.value(Digits(word.wrapping_shl(length.wrapping_mul(8).wrapping_neg())));
+        }
+        self.unusual |= u64::from(length == 0);
+        let (first, second) = (word & 0xff, (word >> 8) & 0xff);
+        let (value, last) =
+            if length == 2 { (first * 10 + second, second) } else { (first, first) };
+        self.unusual |= u64::from(first > 9) | u64::from(last > 9);
+        value
+    }
+
     /// The digits of a number of 1 to 16: the upper eight and the lower eight.
     #[inline(always)]
     pub fn digits16(&mut self, separator: u8) -> [Digits; 2] {

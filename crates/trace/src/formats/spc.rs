@@ -7,7 +7,8 @@
 //! fields are ignored, as are empty lines and carriage returns.
 //!
 //! Each ASU has its own address space in the file; it keeps it here, so requests of different
-//! streams may carry the same offset; [`Trace::stack_streams`] lays them out on one device. Times are kept to the nanosecond (a tenth digit is dropped).
+//! streams may carry the same offset; [`Trace::stack_streams`] lays them out on one device. Times are kept to the
+//! nanosecond (a tenth digit is dropped).
 //!
 //! Everything else is an error with file, line and cause. Tested with a table of wrong lines, a
 //! round-trip property, and arbitrary bytes, which must never panic; the parser gives the same
@@ -15,16 +16,12 @@
 
 #![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
 
-use std::io::{BufWriter, Write};
-use std::path::Path;
-
 use super::decode::{Batch, Cause, LineFormat, Row, SERVICE_UNKNOWN_NS, Times};
 use super::detect::guess_by_lines;
 use super::scan::{self, FastLine, Fields, Machine};
 use super::streams::Streams;
 use super::table::{Entry, Format, Reader};
-use super::whole_file;
-use crate::{Error, Op, Result, Trace};
+use crate::Op;
 
 /// Unit of the LBA field.
 const BLOCK_BYTES: u64 = 512;
@@ -41,52 +38,11 @@ pub(super) static ENTRY: Entry = Entry {
     parts: None,
 };
 
-/// Writes a file: whole or not at all. Streams called `asuN` keep their number; if any has another
-/// name, all are numbered by their index. What SPC cannot say (a trim, a flush, an offset inside a
-/// 512-byte block) is an error.
-pub fn write(trace: &Trace, path: &Path) -> Result<()> {
-    trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
-    whole_file::write(path, |file| {
-        let mut out = BufWriter::new(file);
-        write_to(trace, &mut out, path)?;
-        out.flush().map_err(Error::io(path))
-    })
-}
-
-fn write_to(trace: &Trace, out: &mut impl Write, path: &Path) -> Result<()> {
-    let named: Option<Vec<u64>> = trace
-        .streams
-        .iter()
-        .map(|stream| stream.name.strip_prefix("asu").and_then(|number| number.parse().ok()))
-        .collect();
-    let numbers = named.unwrap_or_else(|| (0..trace.streams.len() as u64).collect());
-    for (index, request) in trace.requests().enumerate() {
-        let inexpressible =
-            |cause: String| Err(Error::Inexpressible { path: path.to_owned(), index, cause });
-        let op = match request.op {
-            Op::Read => 'r',
-            Op::Write => 'w',
-            Op::Trim | Op::Flush => {
-                return inexpressible(format!("SPC has no {}", request.op.name()));
-            }
-        };
-        if !request.offset.0.is_multiple_of(BLOCK_BYTES) {
-            let cause = format!("offset {} is not a multiple of 512 bytes", request.offset.0);
-            return inexpressible(cause);
-        }
-        let (asu, lba) = (numbers[usize::from(request.stream)], request.offset.0 / BLOCK_BYTES);
-        let (seconds, nanos) = (request.due.0 / 1_000_000_000, request.due.0 % 1_000_000_000);
-        writeln!(out, "{asu},{lba},{},{op},{seconds}.{nanos:09}", request.len)
-            .map_err(Error::io(path))?;
-    }
-    Ok(())
-}
-
 /// The format: each line by itself.
 struct Spc;
 
 impl LineFormat for Spc {
-    fn line(&self, line: &[u8], out: &mut Batch) -> std::result::Result<(), Cause> {
+    fn line(&self, line: &[u8], out: &mut Batch) -> Result<(), Cause> {
         let (asu, rest) = number(line, "ASU")?;
         let (lba, rest) = number(comma(rest)?, "LBA")?;
         let (size, rest) = number(comma(rest)?, "size")?;
@@ -110,7 +66,7 @@ impl LineFormat for Spc {
         Ok(())
     }
 
-    fn lines(&self, text: &[u8], out: &mut Batch) -> std::result::Result<(), (usize, Cause)> {
+    fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
         scan::lines(self, text, out)
     }
 }
@@ -120,15 +76,15 @@ impl FastLine for Spc {
 
     #[inline(always)]
     fn fast<M: Machine>(&self, line: &mut Fields<'_, M>, streams: &Streams) -> Option<Row> {
-        let asu = line.digits8(b',');
+        let asu = line.small(b',');
         let lba = line.digits8(b',');
         let size = line.digits8(b',');
         let op = line.read_or_write(b',');
         let seconds = line.digits8(b'.');
         let (fraction, ninth) = line.fraction(b'\n');
-        let [asu, lba, size, seconds] = line.values([asu, lba, size, seconds]);
+        let [lba, size, seconds, fraction] = line.values([lba, size, seconds, fraction]);
         Some(Row {
-            due_ns: seconds * 1_000_000_000 + line.value(fraction) * 10 + ninth,
+            due_ns: seconds * 1_000_000_000 + fraction * 10 + ninth,
             offset_bytes: lba * BLOCK_BYTES,
             len_bytes: size as u32,
             op,
@@ -139,7 +95,7 @@ impl FastLine for Spc {
 }
 
 /// A decimal number of at most 19 digits, which always fits.
-fn number<'a>(text: &'a [u8], field: &'static str) -> std::result::Result<(u64, &'a [u8]), Cause> {
+fn number<'a>(text: &'a [u8], field: &'static str) -> Result<(u64, &'a [u8]), Cause> {
     let length = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
     match length {
         0 => Err(Cause::NotANumber(field)),
@@ -152,7 +108,7 @@ fn number<'a>(text: &'a [u8], field: &'static str) -> std::result::Result<(u64, 
     }
 }
 
-fn comma(text: &[u8]) -> std::result::Result<&[u8], Cause> {
+fn comma(text: &[u8]) -> Result<&[u8], Cause> {
     match text.split_first() {
         Some((b',', rest)) => Ok(rest),
         None => Err(Cause::MissingField("five fields, separated by commas")),
@@ -161,7 +117,7 @@ fn comma(text: &[u8]) -> std::result::Result<&[u8], Cause> {
 }
 
 /// Decimal seconds as nanoseconds.
-fn seconds(text: &[u8]) -> std::result::Result<(u64, &[u8]), Cause> {
+fn seconds(text: &[u8]) -> Result<(u64, &[u8]), Cause> {
     let wrong = Cause::Said("the timestamp is not a number of seconds");
     let (whole, mut rest) = number(text, "timestamp").map_err(|_| wrong)?;
     let large = || Cause::TooLarge("timestamp");
@@ -181,13 +137,12 @@ fn seconds(text: &[u8]) -> std::result::Result<(u64, &[u8]), Cause> {
 mod tests {
     use super::super::decode::LARGEST_RECORD_BYTES;
     use super::*;
-    use crate::formats::{self, ReadOptions, read_from};
-    use crate::{Request, Stream};
+    use crate::formats::{ReadOptions, read_from};
+    use crate::{Result, Trace};
     use std::io::{ErrorKind, Read};
+    use std::path::Path;
 
-    use crate::generate::{Pattern, poisson};
     use proptest::prelude::*;
-    use units::Rate;
 
     fn parse(text: &[u8]) -> Result<Trace> {
         parse_from(std::io::Cursor::new(text.to_vec()))
@@ -320,35 +275,6 @@ mod tests {
         assert!(parse(b"\n \r\n").expect("reads").is_empty());
     }
 
-    fn write_and_read(trace: &Trace) -> Result<Trace> {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = directory.path().join("trace.spc");
-        write(trace, &path)
-            .and_then(|()| Ok(formats::read(&path, &ReadOptions::default())?.trace))
-            .inspect_err(|_| assert!(!path.exists()))
-    }
-
-    #[test]
-    fn what_spc_cannot_say_is_refused() {
-        let mut trace = poisson(1, 3, Rate(100.0), &Pattern::default());
-        trace.op[2] = Op::Flush;
-        let error = write_and_read(&trace).expect_err("refused").to_string();
-        assert!(error.ends_with("request 2 cannot be written: SPC has no flush"), "{error}");
-        trace.op[2] = Op::Read;
-        trace.offset[1] = 100;
-        let error = write_and_read(&trace).expect_err("refused").to_string();
-        assert!(error.ends_with("offset 100 is not a multiple of 512 bytes"), "{error}");
-    }
-
-    #[test]
-    fn streams_without_numbers_are_numbered() {
-        let mut trace = poisson(1, 3, Rate(100.0), &Pattern::default());
-        let read = write_and_read(&trace).expect("reads");
-        assert_eq!(read.streams[0].name, "asu0");
-        trace.streams[0].name = "asu41".to_owned();
-        assert_eq!(write_and_read(&trace).expect("reads").streams[0].name, "asu41");
-    }
-
     /// Hands out at most so many bytes at a time, and is interrupted before each.
     struct Trickle(std::io::Cursor<Vec<u8>>, usize, bool);
 
@@ -389,33 +315,6 @@ mod tests {
             let at_once = parse(&text).map_err(|error| error.to_string());
             let trickled = parse_from(Trickle(std::io::Cursor::new(text), size, false));
             prop_assert_eq!(trickled.map_err(|error| error.to_string()), at_once);
-        }
-
-        #[test]
-        fn what_was_written_comes_back(
-            rows in prop::collection::vec((0u64..1 << 40, 0u64..1 << 50, any::<u32>(), any::<bool>(), 0u16..3), 1..50),
-        ) {
-            let mut trace = Trace::default();
-            let mut due = 0;
-            for (gap, lba, len, read, stream) in rows {
-                due += gap;
-                let op = if read { Op::Read } else { Op::Write };
-                let (due, offset) = (units::Nanos(due), units::Bytes(lba * 512));
-                trace.push(Request { due, offset, len, op, stream });
-            }
-            // A stream without requests leaves no line; name all three by requests at time 0.
-            trace.streams = (0..3).map(|n| Stream { name: format!("asu{}", n * 4) }).collect();
-            for stream in 0..3 {
-                trace.due.insert(0, 0);
-                trace.offset.insert(0, 0);
-                trace.len.insert(0, 1);
-                trace.op.insert(0, Op::Read);
-                trace.stream.insert(0, stream);
-            }
-            let mut text = Vec::new();
-            write_to(&trace, &mut text, Path::new("some.spc")).expect("expressible");
-            let read = parse(&text).expect("reads");
-            prop_assert_eq!(Trace { origin: trace.origin.clone(), ..read }, trace);
         }
     }
 }

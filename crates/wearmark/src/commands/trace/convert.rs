@@ -1,6 +1,6 @@
 //! `wearmark trace convert`
 
-use trace::formats::{Format, own, spc};
+use trace::formats::{self, Format};
 
 use super::input;
 use crate::cli::Convert;
@@ -16,21 +16,16 @@ pub fn run(arguments: &Convert, context: &Context) -> anyhow::Result<()> {
         Some("spc") => Some(Format::Spc),
         _ => None,
     };
-    match arguments.to.or(named) {
-        Some(Format::Own) => own::write(&trace, to)?,
-        Some(Format::Spc) => spc::write(&trace, to)?,
-        Some(other) => {
-            return Err(Advice::error(
-                format!("{} is read, but not written", other.title()),
-                "write own (.parquet) or spc (.spc)",
-            ));
-        }
-        None => {
-            return Err(Advice::error(
-                format!("{}: the name does not say which format to write", to.display()),
-                "end it in .parquet or .spc, or name the format with --to",
-            ));
-        }
+    let Some(format) = arguments.to.or(named) else {
+        return Err(Advice::error(
+            format!("{}: the name does not say which format to write", to.display()),
+            "end it in .parquet or .spc, or name the format with --to",
+        ));
+    };
+    let losses = formats::write(&trace, to, format)?;
+    let mut text = format!("{} requests written to {}\n", trace.count(), to.display());
+    for loss in losses {
+        text.push_str(&format!("not kept: {} ({})\n", loss.what, loss.count));
     }
-    output::print(&format!("{} requests written to {}\n", trace.count(), to.display()))
+    output::print(&text)
 }
