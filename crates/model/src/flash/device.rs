@@ -407,7 +407,6 @@ impl<M: Mapping> Device for Flash<M> {
             counter("erased_blocks", counts.erased_blocks),
             counter("victim_blocks", counts.victims),
             counter("in_use_plane_pages", counts.in_use_pages_mean().unwrap_or(0.0).round() as u64),
-            counter("free_blocks", self.free_blocks()),
             counter("retired_blocks", u64::from(wear.retired_blocks)),
             counter("most_worn_block_erases", u64::from(wear.erases_max)),
         ]

@@ -1,5 +1,6 @@
 //! What a profile must satisfy to be of a device that can exist.
 
+use super::flash::check_flash;
 use super::hdd::check_hdd;
 use super::spec::{
     DeviceSpec, FlushSpec, LineSpec, LinearSpec, PatternsSpec, RamSpec, ResidualSpec,
@@ -23,6 +24,7 @@ pub(super) fn profile(profile: &Profile) -> Result<(), Flaw> {
     match &profile.device {
         DeviceSpec::Linear(linear) => check_linear(linear)?,
         DeviceSpec::Ram(ram) => check_ram(ram)?,
+        DeviceSpec::Flash(flash) => check_flash(flash)?,
         DeviceSpec::Hdd(hdd) => check_hdd(hdd)?,
     }
     match &profile.write_cache {

@@ -11,6 +11,7 @@
 mod build;
 mod check;
 pub mod disksim;
+mod flash;
 mod hdd;
 mod parameter;
 mod shipped;
@@ -19,6 +20,10 @@ mod spec;
 mod tests;
 mod text;
 
+pub use flash::{
+    FlashSpec, GcSpec, GeometrySpec, LayerSpec, MappingSpec, ModeSpec, PolicySpec,
+    PreconditionSpec, TimingSpec, WearSpec,
+};
 pub use hdd::{
     BufferSpec, BusSpec, HddSpec, OverheadSpec, ProtocolSpec, QueueSpec, SeekSpec, ZoneSpec,
 };

@@ -19,6 +19,8 @@ macro_rules! shipped {
 static SHIPPED: &[(&str, &str)] = shipped![
     "aws-gp3",
     "fuji-xerox-gigaexpress",
+    "generic-slc-8g",
+    "generic-tlc-48g",
     "hgst-hds72107",
     "intel-p3700",
     "intel-p4800x",

@@ -5,6 +5,7 @@ use trace::Op;
 use units::Bytes;
 
 use super::Parameter;
+use super::flash::FlashSpec;
 use super::hdd::HddSpec;
 use crate::linear::Pattern;
 use crate::quantiles::Quantiles;
@@ -69,6 +70,8 @@ pub enum DeviceSpec {
     Linear(Box<LinearSpec>),
     /// `kind = "ram"`: [`crate::Ram`].
     Ram(RamSpec),
+    /// `kind = "flash"`: [`crate::flash::Flash`].
+    Flash(Box<FlashSpec>),
     /// `kind = "hdd"`: [`crate::Hdd`].
     Hdd(Box<HddSpec>),
 }

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::Profile;
 use super::check;
+use super::flash::FlashSpec;
 use super::hdd::HddSpec;
 use super::spec::{About, DeviceSpec, LinearSpec, RamSpec, StateOf, Validation, WriteCacheSpec};
 use crate::Error;
@@ -45,6 +46,7 @@ enum KindName {
     Linear,
     Ram,
     Hdd,
+    Flash,
 }
 
 pub(super) fn read(text: &str, path: &str) -> Result<Profile, Error> {
@@ -59,6 +61,10 @@ pub(super) fn read(text: &str, path: &str) -> Result<Profile, Error> {
         KindName::Ram => {
             let document = parse::<Document<RamSpec>>(&text_without_kind, path)?;
             assemble(document, DeviceSpec::Ram)
+        }
+        KindName::Flash => {
+            let document = parse::<Document<FlashSpec>>(&text_without_kind, path)?;
+            assemble(document, |flash| DeviceSpec::Flash(Box::new(flash)))
         }
         KindName::Hdd => {
             let document = parse::<Document<HddSpec>>(&text_without_kind, path)?;

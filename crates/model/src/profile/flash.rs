@@ -1,0 +1,507 @@
+//! `kind = "flash"`: the sections of a flash device, what they must satisfy, and the model that they
+//! describe.
+//!
+//! Counts of parts are plain numbers with one source for all; times and shares are parameters with
+//! their own. Every room of [`crate::flash`] has its section, so that a policy is exchanged by a
+//! line.
+
+use serde::{Deserialize, Serialize};
+use units::Bytes;
+
+use super::Parameter;
+use super::check::{Flaw, count, flaw, optional, positive, share, time};
+use crate::flash::{
+    AllocationScheme, CellKind, FlashDevice, FlashParameters, GcMode, GcParameters, GcPolicy,
+    Geometry, Order, Timing, Translation, WearParameters, build,
+};
+
+/// `[device]` of `kind = "flash"`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlashSpec {
+    /// Share of the raw capacity that cannot be addressed, 0 to 1: `1 - logical / raw`.
+    pub over_provisioning: Parameter,
+    /// Time of the controller and the interface, added to every request, us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_us: Option<Parameter>,
+    /// Which plane takes a page: an order such as `CWDP`, `round_robin` or `dynamic`.
+    #[serde(default = "cwdp")]
+    pub allocation: String,
+    /// Streams that are written to blocks of their own.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub streams: u32,
+    /// The parts.
+    pub geometry: GeometrySpec,
+    /// The speed of cells and bus.
+    pub timing: TimingSpec,
+    /// The translation layer.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mapping: MappingSpec,
+    /// Cleaning.
+    pub gc: GcSpec,
+    /// Wear.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wear: WearSpec,
+    /// The state that a simulation starts from; an empty device where absent.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub precondition: PreconditionSpec,
+}
+
+fn cwdp() -> String {
+    "CWDP".to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// `[device.geometry]`: counts of the parts, each within the next larger one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeometrySpec {
+    /// Where they come from.
+    pub source: String,
+    /// Whether nobody measured or published them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
+    /// Buses.
+    pub channels: u32,
+    /// Chips on a channel.
+    pub chips_per_channel: u32,
+    /// Dies in a chip.
+    pub dies_per_chip: u32,
+    /// Planes of a die.
+    pub planes_per_die: u32,
+    /// Erase blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Data of a page.
+    pub page: Bytes,
+}
+
+/// `[device.timing]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimingSpec {
+    /// `slc`, `mlc`, `tlc` or `qlc`.
+    pub cell: CellKind,
+    /// Reading a page into the register, us.
+    pub read_us: Parameter,
+    /// Programming a page, us.
+    pub program_us: Parameter,
+    /// Erasing a block, us.
+    pub erase_us: Parameter,
+    /// Read time of each page class over `read_us`; all alike where absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_factors: Vec<f64>,
+    /// Program time of each page class over `program_us`; all alike where absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program_factors: Vec<f64>,
+    /// Million transfers per second of a channel.
+    pub channel_mt_per_s: Parameter,
+    /// Bits per transfer.
+    #[serde(default = "eight", skip_serializing_if = "is_eight")]
+    pub channel_width_bits: u32,
+    /// Command and address cycles of a read or program, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_ns: Option<Parameter>,
+}
+
+fn eight() -> u32 {
+    8
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_eight(value: &u32) -> bool {
+    *value == 8
+}
+
+/// `[device.mapping]`: page-mapped where absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappingSpec {
+    /// `page`, `block`, `bast` or `fast`.
+    pub layer: LayerSpec,
+    /// Erase blocks, in as many planes, that are mapped as one; not for `page`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width_blocks: Option<u32>,
+    /// Log blocks of `bast` and `fast`, replacement blocks of `block`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_blocks: Option<u32>,
+}
+
+/// `layer` of a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayerSpec {
+    /// Any logical page in any physical page of its plane.
+    #[default]
+    Page,
+    /// Whole blocks and their replacements.
+    Block,
+    /// Whole blocks, each with a log of its own.
+    Bast,
+    /// Whole blocks with a log that they share.
+    Fast,
+}
+
+/// `[device.gc]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GcSpec {
+    /// Where the choices come from, or the grounds for assuming them.
+    pub source: String,
+    /// Whether nobody published them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
+    /// Which block: `greedy`, `fifo`, `d_choices`, `windowed` or `cost_benefit`.
+    pub policy: PolicySpec,
+    /// Blocks drawn by `d_choices`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<u32>,
+    /// Oldest blocks that `windowed` chooses from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_blocks: Option<u32>,
+    /// When: `foreground`, `incremental` or `idle`.
+    #[serde(default)]
+    pub mode: ModeSpec,
+    /// Moves after each write in mode `incremental`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_per_write: Option<u32>,
+    /// How long a die has been idle when mode `idle` begins, us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_after_us: Option<Parameter>,
+    /// Free blocks of a plane at which mode `idle` stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_blocks: Option<u32>,
+    /// Cleaning starts when a plane has fewer free blocks.
+    pub low_blocks: u32,
+    /// Whether moved pages go to blocks of their own.
+    #[serde(default = "yes")]
+    pub separate: bool,
+    /// Whether chips copy pages by themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copy_back: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// `policy` of cleaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicySpec {
+    /// The block with the fewest live pages.
+    Greedy,
+    /// The block closed first.
+    Fifo,
+    /// The best of some drawn at random.
+    DChoices,
+    /// The best of the oldest ones.
+    Windowed,
+    /// Few live pages and long undisturbed.
+    CostBenefit,
+}
+
+/// `mode` of cleaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModeSpec {
+    /// Whole blocks, as soon as too few are free.
+    #[default]
+    Foreground,
+    /// A few moves after every write.
+    Incremental,
+    /// Besides, while a die is idle.
+    Idle,
+}
+
+/// `[device.wear]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WearSpec {
+    /// Erases that a block stands; for ever where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pe_cycles: Option<Parameter>,
+    /// Of so many blocks that have been free longest the least worn is written next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dynamic_look_blocks: Option<u32>,
+    /// Difference of erase counts from which cold data move; never where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub static_spread_erases: Option<u32>,
+}
+
+/// `[device.precondition]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreconditionSpec {
+    /// Share of the logical capacity that holds data, from its start.
+    pub fill: f64,
+    /// Whether it was written over and over at random instead of once in order.
+    #[serde(default)]
+    pub random: bool,
+}
+
+impl FlashSpec {
+    /// The model parameters that the section describes; [`FlashSpec::device`] makes the device.
+    pub fn parameters(&self) -> FlashParameters {
+        let geometry = self.geometry.geometry();
+        FlashParameters {
+            geometry,
+            timing: self.timing.timing(),
+            logical_pages: FlashParameters::logical_pages_at(
+                &geometry,
+                self.over_provisioning.value,
+            ),
+            translation: self.mapping.translation(),
+            allocation: self.allocation_scheme().unwrap_or(AllocationScheme::Dynamic),
+            host_streams: self.streams,
+            gc: self.gc.parameters(),
+            wear: WearParameters {
+                dynamic_look_blocks: self.wear.dynamic_look_blocks.unwrap_or(1),
+                static_spread: self.wear.static_spread_erases,
+                cycles_most: self.wear.pe_cycles.as_ref().map(|cycles| cycles.value as u32),
+            },
+            overhead_ns: ns(self.overhead_us.as_ref()),
+            events: None,
+        }
+    }
+
+    /// The device in the state that a simulation starts from.
+    ///
+    /// # Panics
+    /// Where the section is impossible; a profile is checked before.
+    pub fn device(&self, seed: u64) -> Box<dyn FlashDevice> {
+        let mut device = build(&self.parameters(), seed).expect("a checked profile");
+        if self.precondition.fill > 0.0 {
+            device.precondition(self.precondition.fill, self.precondition.random, seed);
+        }
+        device
+    }
+
+    fn allocation_scheme(&self) -> Option<AllocationScheme> {
+        match self.allocation.as_str() {
+            "dynamic" => Some(AllocationScheme::Dynamic),
+            "round_robin" => Some(AllocationScheme::RoundRobin),
+            order => Order::parse(order).ok().map(AllocationScheme::Static),
+        }
+    }
+}
+
+impl GeometrySpec {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            channels: self.channels,
+            chips_per_channel: self.chips_per_channel,
+            dies_per_chip: self.dies_per_chip,
+            planes_per_die: self.planes_per_die,
+            blocks_per_plane: self.blocks_per_plane,
+            pages_per_block: self.pages_per_block,
+            page_bytes: u32::try_from(self.page.0).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl TimingSpec {
+    fn timing(&self) -> Timing {
+        let classes = |us: &Parameter, factors: &[f64]| {
+            let one = [1.0];
+            let factors = if factors.is_empty() { &one[..] } else { factors };
+            factors.iter().map(|factor| us.value * 1e3 * factor).collect()
+        };
+        Timing {
+            cell: self.cell,
+            read_ns: classes(&self.read_us, &self.read_factors),
+            program_ns: classes(&self.program_us, &self.program_factors),
+            erase_ns: self.erase_us.value * 1e3,
+            command_ns: self.command_ns.as_ref().map_or(0.0, |ns| ns.value),
+            bus_transfers_per_s: self.channel_mt_per_s.value * 1e6,
+            bus_width_bits: self.channel_width_bits,
+        }
+    }
+}
+
+impl MappingSpec {
+    fn translation(&self) -> Translation {
+        let (width, logs) = (self.width_blocks.unwrap_or(1), self.log_blocks.unwrap_or(1));
+        match self.layer {
+            LayerSpec::Page => Translation::Page,
+            LayerSpec::Block => Translation::Block { width, open: logs },
+            LayerSpec::Bast => Translation::Bast { width, logs },
+            LayerSpec::Fast => Translation::Fast { width, logs },
+        }
+    }
+}
+
+impl GcSpec {
+    fn parameters(&self) -> GcParameters {
+        GcParameters {
+            policy: match self.policy {
+                PolicySpec::Greedy => GcPolicy::Greedy,
+                PolicySpec::Fifo => GcPolicy::Fifo,
+                PolicySpec::DChoices => GcPolicy::DChoices(self.choices.unwrap_or(0)),
+                PolicySpec::Windowed => GcPolicy::Windowed(self.window_blocks.unwrap_or(0)),
+                PolicySpec::CostBenefit => GcPolicy::CostBenefit,
+            },
+            mode: match self.mode {
+                ModeSpec::Foreground => GcMode::Foreground,
+                ModeSpec::Incremental => {
+                    GcMode::Incremental { pages_per_write: self.pages_per_write.unwrap_or(0) }
+                }
+                ModeSpec::Idle => GcMode::Idle {
+                    after_ns: ns(self.idle_after_us.as_ref()),
+                    until_blocks: self.until_blocks.unwrap_or(0),
+                },
+            },
+            low_blocks: self.low_blocks,
+            separate: self.separate,
+            copy_back: self.copy_back,
+        }
+    }
+}
+
+fn ns(parameter: Option<&Parameter>) -> u64 {
+    parameter.map_or(0, |us| (us.value * 1e3).round() as u64)
+}
+
+pub(super) fn check_flash(spec: &FlashSpec) -> Result<(), Flaw> {
+    share("device.over_provisioning", &spec.over_provisioning)?;
+    optional(time, "device.overhead_us", spec.overhead_us.as_ref())?;
+    if spec.allocation_scheme().is_none() {
+        let cause = "it is an order of C, W, D and P such as CWDP, or round_robin, or dynamic";
+        return flaw("device.allocation", cause);
+    }
+    for (field, source) in
+        [("device.geometry.source", &spec.geometry.source), ("device.gc.source", &spec.gc.source)]
+    {
+        if source.trim().is_empty() {
+            return flaw(field, "it is empty; name the source, or the grounds for assuming");
+        }
+    }
+    let timing = &spec.timing;
+    time("device.timing.read_us", &timing.read_us)?;
+    time("device.timing.program_us", &timing.program_us)?;
+    time("device.timing.erase_us", &timing.erase_us)?;
+    positive("device.timing.channel_mt_per_s", &timing.channel_mt_per_s)?;
+    optional(time, "device.timing.command_ns", timing.command_ns.as_ref())?;
+    for (field, factors) in
+        [("read_factors", &timing.read_factors), ("program_factors", &timing.program_factors)]
+    {
+        if factors.iter().any(|factor| !factor.is_finite() || *factor < 0.0) {
+            return flaw(&format!("device.timing.{field}"), "a factor is a positive number");
+        }
+        if !factors.is_empty() && factors.len() != timing.cell.bits() {
+            let cause = format!("give one for each of the {} page classes", timing.cell.bits());
+            return flaw(&format!("device.timing.{field}"), &cause);
+        }
+    }
+    optional(time, "device.gc.idle_after_us", spec.gc.idle_after_us.as_ref())?;
+    if let Some(cycles) = &spec.wear.pe_cycles {
+        count("device.wear.pe_cycles", cycles, 1e9)?;
+    }
+    if !(0.0..=1.0).contains(&spec.precondition.fill) {
+        return flaw("device.precondition.fill", "a share lies between 0 and 1");
+    }
+    let found = spec.parameters().flaw();
+    found.map_err(|flaw| (format!("device.{}", flaw.field), flaw.cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Profile, find_shipped};
+    use crate::Device;
+    use crate::flash::FlashDevice;
+    use crate::flash::reference::configuration_a;
+
+    fn read(name: &str, line: &str, with: &str) -> Result<Profile, crate::Error> {
+        let text = find_shipped(name).expect("it ships");
+        assert!(text.contains(line), "{name} has no '{line}'");
+        Profile::from_toml(&text.replacen(line, with, 1), "my.toml")
+    }
+
+    #[test]
+    fn a_profile_of_configuration_a_is_configuration_a() {
+        let profile = read("generic-slc-8g", "", "").expect("it is sound");
+        let super::super::DeviceSpec::Flash(spec) = &profile.device else { panic!("flash") };
+        let mut expected = configuration_a();
+        expected.wear.dynamic_look_blocks = 1;
+        expected.wear.cycles_most = Some(100_000);
+        assert_eq!(spec.parameters(), expected);
+        let device: Box<dyn FlashDevice> = spec.device(1);
+        assert_eq!(device.capacity().map(|bytes| bytes.0), Some(1_703_936 * 4096));
+        assert!(device.locate(1_703_935).is_some(), "it was preconditioned");
+        assert_eq!(device.counts().host_pages, 0);
+    }
+
+    #[test]
+    fn a_line_exchanges_a_room() {
+        for with in [
+            "policy = \"fifo\"",
+            "policy = \"d_choices\"\nchoices = 4",
+            "policy = \"windowed\"\nwindow_blocks = 16",
+            "policy = \"cost_benefit\"\nmode = \"incremental\"\npages_per_write = 8",
+            "policy = \"greedy\"\nmode = \"idle\"\nuntil_blocks = 20",
+        ] {
+            let profile = read("generic-slc-8g", "policy = \"greedy\"", with).expect(with);
+            let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect(with);
+            assert_eq!(again, profile, "{with}");
+        }
+        for order in ["PDWC", "round_robin", "dynamic"] {
+            read("generic-slc-8g", "\"CWDP\"", &format!("\"{order}\"")).expect(order);
+        }
+    }
+
+    #[test]
+    fn impossible_devices_are_refused_with_field_and_line() {
+        for (line, with, expected) in [
+            ("channels = 8", "channels = 0", "device.geometry.channels: a device has at least one"),
+            ("page = \"4KiB\"", "page = 5000", "device.geometry.page: a page is a power of two"),
+            (
+                "read_us = { value = 50",
+                "read_us = { value = -1",
+                "device.timing.read_us: it is neg",
+            ),
+            (
+                "channel_mt_per_s = { value = 333",
+                "channel_mt_per_s = { value = 0",
+                "device.timing.channel_mt_per_s: it must be above zero",
+            ),
+            (
+                "over_provisioning = { value = 0.1875",
+                "over_provisioning = { value = 0.03",
+                "device.over_provisioning: it cannot hold the data",
+            ),
+            (
+                "over_provisioning = { value = 0.1875",
+                "over_provisioning = { value = 1",
+                "device.over_provisioning: nothing is left",
+            ),
+            ("\"CWDP\"", "\"CWXX\"", "device.allocation: it is an order"),
+            ("low_blocks = 12", "low_blocks = 1", "device.gc.low_blocks: cleaning needs"),
+            ("policy = \"greedy\"", "policy = \"d_choices\"", "device.gc.choices: a victim"),
+            (
+                "policy = \"greedy\"",
+                "policy = \"greedy\"\nmode = \"incremental\"",
+                "device.gc.pages_per_write: a cleaning that moves nothing",
+            ),
+            ("cell = \"slc\"", "cell = \"slc\"\nread_factors = [1.0, 2.0]", "device.timing.read_f"),
+            ("fill = 1.0", "fill = 1.5", "device.precondition.fill: a share"),
+        ] {
+            let error = read("generic-slc-8g", line, with).expect_err(with).to_string();
+            assert!(error.contains(expected), "{error}\n  expected {expected}");
+            let line: usize = error.split(':').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+            assert!(line > 12, "{error}: the line of the field or of its section");
+        }
+    }
+}
