@@ -220,6 +220,10 @@ pub enum TraceCommand {
     Info(TraceInfo),
     /// Convert a trace; the format follows the name, or --to
     Convert(Convert),
+    /// Make a trace of a named pattern or a recipe; the same seed makes the same trace
+    Generate(Generate),
+    /// Fit a generator to a trace and make another like it, of any length
+    Imitate(Imitate),
 }
 
 /// `wearmark trace info`
@@ -298,6 +302,56 @@ pub struct Convert {
     /// Format to write; told from the name of the output otherwise
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub to: Option<Format>,
+}
+
+/// `wearmark trace generate`
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// A pattern, a shipped recipe, or the TOML file of one
+    pub pattern: Option<String>,
+    /// List patterns, their options and recipes
+    #[arg(long)]
+    pub list: bool,
+    /// An option of the pattern, such as size=8KiB; repeat for several
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub option: Vec<(String, String)>,
+    /// Requests; the pattern's own number otherwise
+    #[arg(long, short = 'n')]
+    pub requests: Option<u64>,
+    /// Seed
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The trace to write (.parquet)
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Print the recipe instead of making the trace
+    #[arg(long)]
+    pub recipe: bool,
+}
+
+/// Splits NAME=VALUE.
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE, such as size=8KiB")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `wearmark trace imitate`
+#[derive(Debug, Args)]
+pub struct Imitate {
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// Requests to make; as many as the original otherwise
+    #[arg(long, short = 'n')]
+    pub requests: Option<u64>,
+    /// Seed
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The trace to write (.parquet)
+    #[arg(long, short)]
+    pub output: Option<PathBuf>,
+    /// Write the fitted recipe, for 'wearmark trace generate FILE'
+    #[arg(long, value_name = "FILE")]
+    pub save_recipe: Option<PathBuf>,
 }
 
 /// `wearmark sim`

@@ -21,6 +21,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         capture::Error,
         model::Error,
         trace::Error,
+        trace::generate::Invalid,
         Advice
     )
 }

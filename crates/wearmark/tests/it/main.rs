@@ -7,3 +7,4 @@ mod main_job;
 mod mistakes;
 mod program;
 mod schema;
+mod trace_making;

@@ -43,10 +43,17 @@ fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
 /// What is worth a line: nothing for our own format, which leaves no questions.
 fn lines(place: &str, reading: &Reading) -> Vec<String> {
     let Reading { trace, detected, notes } = reading;
+    let known = trace::known::recognise(trace).map(|known| {
+        format!(
+            "{place}: {} requests, as {} of the {} has",
+            known.requests, known.name, known.archive
+        )
+    });
     if detected.format == formats::Format::Own {
-        return Vec::new();
+        return known.into_iter().collect();
     }
-    let mut lines = vec![format!("{place}: {} ({})", detected.format.title(), detected.evidence)];
+    let mut lines: Vec<String> = known.into_iter().collect();
+    lines.push(format!("{place}: {} ({})", detected.format.title(), detected.evidence));
     for other in &detected.others {
         lines.push(format!(
             "  could also be {} ({}); --format {} takes it so",
