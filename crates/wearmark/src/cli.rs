@@ -52,7 +52,7 @@ pub enum Command {
     Trace(TraceCommand),
     /// Simulate a trace on one or more device profiles, in virtual time
     Sim(Sim),
-    /// List, show or check device profiles
+    /// List, show, check, compare or import device profiles
     #[command(subcommand)]
     Profile(ProfileCommand),
     /// Replay a trace on the real disk at its captured times, with a timing certificate
@@ -387,6 +387,24 @@ pub enum ProfileCommand {
     Check {
         /// A shipped profile's name or a TOML file
         profile: String,
+    },
+    /// Say in which parameters two profiles differ, and where each value comes from
+    Diff {
+        /// A shipped profile's name or a TOML file
+        left: String,
+        /// The other one
+        right: String,
+    },
+    /// Make a profile of a disk from its DiskSim parameter files
+    ImportDisksim {
+        /// DIR/NAME: where NAME.parv or NAME.diskspecs and the files that it names are
+        drive: PathBuf,
+        /// Where the profile goes
+        #[arg(long, short, default_value = "profile.toml")]
+        output: PathBuf,
+        /// Name of the profile; that of the drive's files where absent
+        #[arg(long)]
+        name: Option<String>,
     },
 }
 

@@ -20,6 +20,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         oltp::Error,
         capture::Error,
         model::Error,
+        model::profile::disksim::ImportError,
         trace::Error,
         trace::generate::Invalid,
         Advice

@@ -18,12 +18,14 @@ mod angle;
 mod arm;
 pub mod layout;
 pub mod parameters;
+mod queue;
 pub mod seek;
 mod segments;
+mod write_back;
 
-use std::collections::VecDeque;
+use std::ops::Range;
 
-use trace::{Op, Request};
+use trace::{Op, Request, Trace};
 use units::{Bytes, Nanos};
 
 use self::angle::Spindle;
@@ -32,7 +34,10 @@ use self::layout::Layout;
 pub use self::parameters::{
     BufferParameters, BusParameters, HddParameters, Overheads, QueueParameters, ReadAhead,
 };
+use self::queue::Queue;
 use self::segments::Segments;
+use self::write_back::WriteBack;
+use crate::observe::{Cause, Path, Probe};
 use crate::{Counter, Device};
 
 /// Bytes of a sector.
@@ -56,10 +61,14 @@ pub struct Hdd {
     ahead: Option<Ahead>,
     /// The read at hand starts in or right after what a read before it left in memory.
     streaming: bool,
-    /// When each write in the buffer is on the platter, and the end of the last one.
-    destages: VecDeque<(u64, u32)>,
-    dirty_end: u64,
+    write_back: WriteBack,
+    /// When the last write to the platter that was begun ends.
+    arm_writing_until: u64,
     counts: Counts,
+    /// Commands that the disk holds; with 1 they are served in order of arrival.
+    depth: usize,
+    most_wait_ns: u64,
+    queue: Queue,
 }
 
 /// A read-ahead into a segment.
@@ -79,6 +88,17 @@ struct Counts {
     read_hits: u64,
     partial_hits: u64,
     buffered_writes: u64,
+}
+
+impl Counts {
+    fn note(&mut self, op: Op, len: u32) {
+        self.requests += 1;
+        match op {
+            Op::Read => self.read_bytes += u64::from(len),
+            Op::Write => self.written_bytes += u64::from(len),
+            Op::Trim | Op::Flush => {}
+        }
+    }
 }
 
 impl Hdd {
@@ -113,15 +133,22 @@ impl Hdd {
             after_write: false,
             ahead: None,
             streaming: false,
-            destages: VecDeque::new(),
-            dirty_end: 0,
+            write_back: WriteBack::default(),
+            arm_writing_until: 0,
             counts: Counts::default(),
+            depth: parameters.queue.depth as usize,
+            most_wait_ns: parameters.queue.most_wait_ns,
+            queue: Queue::default(),
         }
     }
 
     fn read(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
         self.advance_read_ahead(start);
         let end = lbn + u64::from(count);
+        if self.write_back.holds(lbn, end) {
+            self.counts.read_hits += 1;
+            return self.buffer_answer(start, count);
+        }
         let found = self.segments.find(lbn);
         self.streaming = found.is_some() || self.segments.ending_at(lbn).is_some();
         let after = usize::from(self.after_write);
@@ -143,6 +170,13 @@ impl Hdd {
             },
         };
         completion + self.overhead.read_completion_ns
+    }
+
+    /// When a read that needs no platter is complete.
+    fn buffer_answer(&self, start: u64, count: u32) -> u64 {
+        let begin = start + self.overhead.read_hit_ns[usize::from(self.after_write)];
+        let data = u64::from(count) * self.bus.read_sector_ns + self.bus.preparation_ns;
+        begin + data + self.overhead.read_completion_ns
     }
 
     /// The front of `lbn..end` is in segment `index`; the rest comes from the platter.
@@ -199,41 +233,43 @@ impl Hdd {
 
     fn write(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
         self.advance_read_ahead(start);
+        if self.buffer.write_back == 0 || count > self.buffer.write_back_sectors {
+            return self.write_through(start, lbn, count);
+        }
+        let mut start = start;
+        while !self.has_room(lbn, count) {
+            let now = self.arm_free_at.max(start);
+            let (_, index) = self.nearest_dirty(now).expect("what is full holds something");
+            start = start.max(self.write_out(index, now));
+        }
+        // A write takes the arm from the read-ahead.
         self.ahead = None;
-        let end = lbn + u64::from(count);
-        while self.destages.front().is_some_and(|(at, _)| *at <= start) {
-            self.destages.pop_front();
-        }
-        let held: u32 = self.destages.iter().map(|(_, sectors)| sectors).sum();
-        let appends = !self.destages.is_empty() && self.dirty_end == lbn;
-        let fits = held + count <= self.buffer.write_back_sectors;
-        let room = self.destages.len() < self.buffer.write_back as usize || appends;
-        let buffered = self.buffer.write_back > 0 && fits && room;
-        let after = usize::from(self.after_write);
-        let overhead = if buffered {
-            self.overhead.write_hit_ns[after]
-        } else {
-            self.overhead.write_miss_ns[after]
-        };
-        let begin = start + overhead;
-        let sector_ns = self.bus.write_sector_ns;
+        let begin = start + self.overhead.write_hit_ns[usize::from(self.after_write)];
         let data = begin + self.bus.write_data_delay_ns + self.bus.preparation_ns;
-        let data_end = data + u64::from(count) * sector_ns;
+        let data_end = data + u64::from(count) * self.bus.write_sector_ns;
+        self.buffer_write(lbn, count, data_end);
+        data_end + self.overhead.write_completion_ns
+    }
+
+    /// A write that is reported from the platter.
+    fn write_through(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
+        self.ahead = None;
+        let begin = start + self.command_ns(true);
+        let data = begin + self.bus.write_data_delay_ns + self.bus.preparation_ns;
         let media_end = self.write_media(begin, data, lbn, count);
-        self.segments.forget(lbn, end);
+        self.segments.forget(lbn, lbn + u64::from(count));
         if self.buffer.read_written {
-            self.keep_written(lbn, end);
+            self.keep_written(lbn, lbn + u64::from(count));
         }
-        let reported = if buffered {
-            self.counts.buffered_writes += 1;
-            self.destages.push_back((media_end, count));
-            self.dirty_end = end;
-            data_end
-        } else {
-            self.destages.clear();
-            media_end.max(data_end) + self.bus.status_reselect_ns
-        };
+        let data_end = data + u64::from(count) * self.bus.write_sector_ns;
+        let reported = media_end.max(data_end) + self.bus.status_reselect_ns;
         reported + self.overhead.write_completion_ns
+    }
+
+    /// Time to read a command that needs the platter.
+    fn command_ns(&self, write: bool) -> u64 {
+        let after = usize::from(self.after_write);
+        if write { self.overhead.write_miss_ns[after] } else { self.overhead.read_miss_ns[after] }
     }
 
     /// Brings the data of a write to the platter; its first sector is in the buffer at `data`.
@@ -251,6 +287,7 @@ impl Hdd {
         let access = Access { lbn, count, write: true, immediate, fresh: false, bus_ns: 0 };
         let transfer = self.mechanism.access(&mut self.arm, from, earliest, &access);
         self.arm_free_at = transfer.end_ns;
+        self.arm_writing_until = transfer.end_ns;
         transfer.end_ns
     }
 
@@ -354,8 +391,10 @@ fn settle_ns(parameters: &HddParameters, seek_ns: &[u32]) -> u64 {
 
 impl Device for Hdd {
     fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        self.counts.requests += 1;
+        assert!(self.queue.is_idle(), "a trace in batches is not mixed with single requests");
+        self.counts.note(request.op, request.len);
         let start = now.0.max(self.ready_at);
+        self.write_out_until(start);
         let moves_data = matches!(request.op, Op::Read | Op::Write) && request.len > 0;
         let completion = if moves_data {
             let lbn = request.offset.0 / SECTOR_BYTES;
@@ -363,24 +402,48 @@ impl Device for Hdd {
             let count = (last - lbn + 1) as u32;
             assert!(last < self.sectors, "the trace check keeps requests on the disk");
             let write = request.op == Op::Write;
-            let completion = if write {
-                self.counts.written_bytes += u64::from(request.len);
-                self.write(start, lbn, count)
-            } else {
-                self.counts.read_bytes += u64::from(request.len);
-                self.read(start, lbn, count)
-            };
+            let completion =
+                if write { self.write(start, lbn, count) } else { self.read(start, lbn, count) };
             self.after_write = write;
             completion
         } else if request.op == Op::Flush {
             let overhead = self.overhead.write_hit_ns[usize::from(self.after_write)];
-            let dirty = self.destages.back().map_or(0, |(at, _)| *at);
-            (start + overhead).max(dirty) + self.overhead.write_completion_ns
+            self.write_out_all(start + overhead) + self.overhead.write_completion_ns
         } else {
             start + self.overhead.read_hit_ns[usize::from(self.after_write)]
         };
         self.ready_at = completion;
         Nanos(completion)
+    }
+
+    fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
+        assert_eq!(range.len(), completions.len(), "one completion per request");
+        if self.depth > 1 {
+            let mut queue = std::mem::take(&mut self.queue);
+            queue.run(self, trace, range, completions);
+            self.queue = queue;
+            return;
+        }
+        for (index, completion) in range.zip(completions) {
+            let request = trace.request(index);
+            *completion = self.submit(request.due, &request).0;
+        }
+    }
+
+    fn submit_due_observed(
+        &mut self,
+        trace: &Trace,
+        range: Range<usize>,
+        completions: &mut [u64],
+        paths: &mut [Path],
+        probe: &mut dyn Probe,
+    ) {
+        assert_eq!(range.len(), paths.len(), "one path per request");
+        self.submit_due(trace, range.clone(), completions);
+        for ((index, completion), path) in range.zip(completions).zip(paths) {
+            probe.request(index);
+            *path = Path::of(Cause::Unknown, *completion - trace.due[index]);
+        }
     }
 
     fn capacity(&self) -> Option<Bytes> {

@@ -10,6 +10,7 @@
 
 mod build;
 mod check;
+mod diff;
 pub mod disksim;
 mod flash;
 mod hdd;
@@ -20,6 +21,7 @@ mod spec;
 mod tests;
 mod text;
 
+pub use diff::{Difference, Side, diff};
 pub use flash::{
     FlashSpec, GcSpec, GeometrySpec, LayerSpec, MappingSpec, ModeSpec, PolicySpec,
     PreconditionSpec, TimingSpec, WearSpec,

@@ -22,6 +22,7 @@ static SHIPPED: &[(&str, &str)] = shipped![
     "generic-slc-8g",
     "generic-tlc-48g",
     "hgst-hds72107",
+    "hitachi-15k450",
     "intel-p3700",
     "intel-p4800x",
     "intel-x25-e",
@@ -30,4 +31,5 @@ static SHIPPED: &[(&str, &str)] = shipped![
     "ocz-vertex-ex",
     "samsung-860-qvo",
     "samsung-mcaqe32g",
+    "seagate-savvio-15k",
 ];

@@ -12,10 +12,10 @@ use units::Nanos;
 
 use crate::support::{counter, request};
 
-const TURN_NS: u64 = 6_000_000;
+pub const TURN_NS: u64 = 6_000_000;
 
 /// 10,000 rpm, one zone, no overhead, no buffer, a bus that takes next to nothing.
-fn plain(cylinders: u32, heads: u32, sectors_per_track: u32) -> HddParameters {
+pub fn plain(cylinders: u32, heads: u32, sectors_per_track: u32) -> HddParameters {
     HddParameters {
         geometry: Geometry {
             heads,

@@ -3,6 +3,7 @@
 mod closed_forms;
 mod flash;
 mod hdd;
+mod hdd_queue;
 mod measured_drives;
 mod properties;
 mod support;

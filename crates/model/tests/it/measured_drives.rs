@@ -22,7 +22,7 @@ use crate::support::request;
 const DRIVES: [(&str, f64, f64); 8] = [
     ("atlas10k", 0.268, 0.111),
     ("atlas_III", 0.378, 0.207),
-    ("barracuda", 0.349, 0.226),
+    ("barracuda", 0.349, 0.239),
     ("cheetah9LP", 0.107, 0.082),
     ("dec_rz26", 0.340, 0.445),
     ("hp_c2247a", 0.090, 0.085),

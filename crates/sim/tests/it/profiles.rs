@@ -94,8 +94,6 @@ fn times_of_single_requests() {
         ("intel-p4800x", Random, 1.0, 4096, 8.9),
         ("kioxia-cm6", Random, 1.0, 4096, 90.0),
         ("kioxia-cm6", Random, 0.0, 4096, 20.0),
-        // 8.2 ms of seek and 4.17 ms of rotation.
-        ("hgst-hds72107", Random, 1.0, 512, 12_370.0),
         ("samsung-mcaqe32g", Random, 1.0, 512, 209.0),
     ] {
         let outcome = run(profile, Synthetic::new(pattern, read_share, size), 1);
@@ -105,6 +103,28 @@ fn times_of_single_requests() {
     let reads = run("intel-p3700", Synthetic::new(Random, 1.0, 4096), 1).reads;
     check("intel-p3700 median", reads.quantile(0.5) as f64 / 1e3, 76.0);
     check("intel-p3700 p99", reads.quantile(0.99) as f64 / 1e3, 96.0);
+}
+
+/// Reads all over a disk take its average seek and half a turn; over a part of it, less.
+#[test]
+fn disks_take_their_average_seek_and_half_a_turn() {
+    for (name, seek_ms, turn_ms) in [
+        ("hgst-hds72107", 8.2, 60_000.0 / 7200.0),
+        ("seagate-savvio-15k", 3.2, 60_000.0 / 15_000.0),
+        ("hitachi-15k450", 3.3, 60_000.0 / 15_000.0),
+    ] {
+        let text = model::profile::find_shipped(name).expect("it ships");
+        let profile = Profile::from_toml(text, name).expect("it is sound");
+        let mean_us = |share: f64| {
+            let mut device = profile.device(1);
+            let capacity = device.capacity().expect("a disk has one").0;
+            let range_bytes = (capacity as f64 * share) as u64;
+            let load = Synthetic { range_bytes, ..Synthetic::new(Random, 1.0, 512) };
+            closed_loop_depth(device.as_mut(), load, 1, 20_000).reads.mean() / 1e3
+        };
+        check(name, mean_us(1.0), (seek_ms + turn_ms / 2.0) * 1e3);
+        assert!(mean_us(0.02) < 0.8 * mean_us(1.0), "{name}: a short stroke is faster");
+    }
 }
 
 /// Without its cache the Mtron takes every random write at the medium's pace: the first simulation
