@@ -142,7 +142,9 @@ fn write_to(
         let stream = usize::from(request.stream);
         let service_ns = trace.service.as_ref().map_or(0, |service| service[index]);
         match format {
-            Format::Msr if service_ns % 100 > 0 => losses.add("service times cut to 100 ns"),
+            Format::Msr if !service_ns.is_multiple_of(100) => {
+                losses.add("service times cut to 100 ns");
+            }
             Format::Msr => {}
             _ if trace.service.is_some() => losses.add("service times, left out"),
             _ => {}
@@ -166,7 +168,7 @@ fn count(request: &Request, format: Format, losses: &mut Losses) {
         Format::Disksim | Format::Ssdsim | Format::Mqsim if start_inside || end_inside => {
             losses.add("requests widened to whole sectors of 512 bytes");
         }
-        Format::Msr if request.due.0 % 100 > 0 => losses.add("times cut to 100 ns"),
+        Format::Msr if !request.due.0.is_multiple_of(100) => losses.add("times cut to 100 ns"),
         _ => {}
     }
 }
