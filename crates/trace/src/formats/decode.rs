@@ -15,6 +15,7 @@ use std::fmt;
 use super::machine;
 use super::notes::Notes;
 use super::streams::Streams;
+use super::words::newline;
 use crate::Op;
 
 /// What [`Row::service_ns`] holds where the format does not say.
@@ -345,7 +346,7 @@ impl<S: LineSink> Decoder for StatefulLines<S> {
         let text = piece.bytes;
         let mut start = 0;
         while start < text.len() {
-            let end = match text[start..].iter().position(|byte| *byte == b'\n') {
+            let end = match newline(&text[start..]) {
                 Some(end) => start + end,
                 None if piece.at_end => text.len(),
                 None => break,

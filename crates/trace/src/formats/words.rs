@@ -5,6 +5,30 @@
 
 use super::decode::Cause;
 
+/// Powers of ten, as many as a decimal can have digits behind its point.
+const POWERS: [u64; 10] =
+    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+/// Where the first newline is.
+///
+/// Eight bytes at a time: of `word`, with its newlines turned to zero, the lowest zero byte is the
+/// lowest whose top bit is set in `(word - 0x01..) & !word` (Mycroft, 1987).
+#[inline]
+pub(super) fn newline(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    let (words, tail) = text.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word) ^ (ONES * b'\n' as u64);
+        let found = word.wrapping_sub(ONES) & !word & TOPS;
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = tail.iter().position(|byte| *byte == b'\n')?;
+    Some(words.len() * 8 + at)
+}
+
 /// What is left of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'a> {
@@ -102,18 +126,22 @@ impl<'a> Words<'a> {
     pub(super) fn decimal(&mut self, field: &'static str, decimals: u32) -> Result<u64, Cause> {
         let start = *self;
         let whole = self.number(field)?;
-        let unit = 10u64.pow(decimals);
-        let mut value = whole.checked_mul(unit).ok_or(Cause::TooLarge(field))?;
+        let (mut fraction, mut missing) = (0, decimals);
         if let [b'.', tail @ ..] = self.rest {
             self.rest = tail;
-            let mut scale = unit;
             while let [digit @ b'0'..=b'9', tail @ ..] = self.rest {
-                scale /= 10;
-                let add = u64::from(digit - b'0') * scale;
-                value = value.checked_add(add).ok_or(Cause::TooLarge(field))?;
+                if missing > 0 {
+                    fraction = fraction * 10 + u64::from(digit - b'0');
+                    missing -= 1;
+                }
                 self.rest = tail;
             }
         }
+        let unit = POWERS[decimals as usize];
+        let value = whole
+            .checked_mul(unit)
+            .and_then(|value| value.checked_add(fraction * POWERS[missing as usize]))
+            .ok_or(Cause::TooLarge(field))?;
         if let [b'e' | b'E', ..] = self.rest {
             *self = start;
             return self.float(field, unit);
@@ -153,10 +181,25 @@ mod tests {
     }
 
     #[test]
+    fn the_first_newline_is_found_wherever_it_is() {
+        for length in 0..40 {
+            for byte in [0, 9, 11, 0x80, 0x8a, 0xff] {
+                let mut text = vec![byte; length];
+                assert_eq!(newline(&text), None);
+                for at in (0..length).rev() {
+                    text[at] = b'\n';
+                    assert_eq!(newline(&text), Some(at), "{length} {byte}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn decimals_are_exact_and_bounded() {
         for (text, expected) in [
             ("0.000122793", Ok(122_793)),
             ("12", Ok(12_000_000_000)),
+            ("0.12345678999999999999999999", Ok(123_456_789)),
             ("1.", Ok(1_000_000_000)),
             ("1.23456789019", Ok(1_234_567_890)),
             ("18446744073.709551615", Ok(u64::MAX)),
