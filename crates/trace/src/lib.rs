@@ -18,6 +18,7 @@ pub mod imitate;
 pub mod info;
 pub mod known;
 mod request;
+pub mod surgery;
 
 pub use columns::{Chains, Malformed, Origin, Stream, Trace};
 pub use error::{Error, Result};
