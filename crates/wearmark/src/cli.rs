@@ -1,11 +1,15 @@
 //! The command tree. Help texts here are the source of the man pages, the shell completions and
 //! `docs/reference/cli.md`.
 
+mod surgery;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use trace::formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
+
+pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};
 
 /// How will my transactions run on that storage, what limits them, and how wrong may the answer be?
 ///
@@ -224,6 +228,16 @@ pub enum TraceCommand {
     Generate(Generate),
     /// Fit a generator to a trace and make another like it, of any length
     Imitate(Imitate),
+    /// Keep a part of a trace: by time, by stream, by region
+    Slice(Slice),
+    /// Move a trace onto a device of another size
+    Remap(Remap),
+    /// Play a trace faster or slower
+    Scale(Scale),
+    /// Join traces into one load
+    Merge(Merge),
+    /// Take out of a trace what says whose it is
+    Anonymise(Anonymise),
 }
 
 /// `wearmark trace info`
@@ -250,7 +264,7 @@ pub struct TraceInput {
 }
 
 /// How a trace is read where its file does not say
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub struct Reading {
     /// Format of the trace; told from its content otherwise

@@ -23,6 +23,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         model::profile::disksim::ImportError,
         trace::Error,
         trace::generate::Invalid,
+        trace::surgery::Error,
         Advice
     )
 }

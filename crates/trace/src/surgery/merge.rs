@@ -113,7 +113,9 @@ impl Numbering {
         let mut occurrences: BTreeMap<&str, usize> = BTreeMap::new();
         for part in parts {
             let names: BTreeSet<_> = part.trace.streams.iter().map(|s| s.name.as_str()).collect();
-            names.into_iter().for_each(|name| *occurrences.entry(name).or_default() += 1);
+            for name in names {
+                *occurrences.entry(name).or_default() += 1;
+            }
         }
         let mut numbering = Self { streams: Vec::new(), first: Vec::new() };
         let (mut actors, mut transactions) = (0u32, 0u64);

@@ -8,3 +8,4 @@ mod mistakes;
 mod program;
 mod schema;
 mod trace_making;
+mod trace_surgery;

@@ -1,5 +1,8 @@
 //! `wearmark trace convert`
 
+use std::path::Path;
+
+use trace::Trace;
 use trace::formats::{self, Format};
 
 use super::input;
@@ -10,19 +13,23 @@ use crate::failure::Advice;
 /// Reads a trace and writes it in another format.
 pub fn run(arguments: &Convert, context: &Context) -> anyhow::Result<()> {
     let trace = input::read(&arguments.input, context)?.trace;
-    let to = &arguments.output;
+    write(&trace, &arguments.output, arguments.to)
+}
+
+/// Writes a trace in the format given, or that the name says, and tells so and what was not kept.
+pub fn write(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<()> {
     let named = match to.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => Some(Format::Own),
         Some("spc") => Some(Format::Spc),
         _ => None,
     };
-    let Some(format) = arguments.to.or(named) else {
+    let Some(format) = format.or(named) else {
         return Err(Advice::error(
             format!("{}: the name does not say which format to write", to.display()),
             "end it in .parquet or .spc, or name the format with --to",
         ));
     };
-    let losses = formats::write(&trace, to, format)?;
+    let losses = formats::write(trace, to, format)?;
     let mut text = format!("{} requests written to {}\n", trace.count(), to.display());
     for loss in losses {
         text.push_str(&format!("not kept: {} ({})\n", loss.what, loss.count));

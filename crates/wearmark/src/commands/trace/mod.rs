@@ -1,10 +1,15 @@
 //! `wearmark trace`: one file per subcommand.
 
+mod anonymise;
 mod convert;
 mod generate;
 mod imitate;
 mod info;
 pub mod input;
+mod merge;
+mod remap;
+mod scale;
+mod slice;
 
 use super::{Context, Outcome};
 use crate::cli::TraceCommand;
@@ -16,6 +21,11 @@ pub fn run(command: TraceCommand, context: &Context) -> anyhow::Result<Outcome> 
         TraceCommand::Convert(arguments) => convert::run(&arguments, context)?,
         TraceCommand::Generate(arguments) => generate::run(&arguments, context)?,
         TraceCommand::Imitate(arguments) => imitate::run(&arguments, context)?,
+        TraceCommand::Slice(arguments) => slice::run(arguments, context)?,
+        TraceCommand::Remap(arguments) => remap::run(&arguments, context)?,
+        TraceCommand::Scale(arguments) => scale::run(&arguments, context)?,
+        TraceCommand::Merge(arguments) => merge::run(arguments, context)?,
+        TraceCommand::Anonymise(arguments) => anonymise::run(&arguments, context)?,
     }
     Ok(Outcome::Fine)
 }
