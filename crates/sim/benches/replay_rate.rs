@@ -1,7 +1,9 @@
 //! Requests per second and core of the open-loop replay, from a trace in memory.
 //!
-//! The device is the linear model with a fitted-like distribution under the papers' 16 MB write
-//! cache; the trace is OLTP-like (4 KiB reads and writes of random pages, log appends, flushes).
+//! The device is the linear model, with a fitted-like distribution or plain as most profiles are,
+//! alone or under the papers' 16 MB write cache; the trace is OLTP-like (4 KiB reads and writes of
+//! random pages that hardly ever hit the cache, log appends, flushes), and for the extremes all
+//! reads, all writes, and all within the cache.
 //! Prints requests per second of CPU time and bytes per request of the trace in memory.
 //! `cargo bench -p sim --bench replay_rate`.
 
@@ -10,6 +12,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use load::{cache, linear, oltp};
+use model::linear::{LinearParameters, Mixed};
 use model::{Device, Linear, WriteCache};
 use trace::{Op, Trace};
 
@@ -57,15 +60,41 @@ fn measure(c: &mut Criterion, name: &str, trace: &Trace, device: &dyn Fn() -> Bo
     group.finish();
 }
 
+/// The same trace with every request of one operation.
+fn all(trace: &Trace, op: Op) -> Trace {
+    let mut trace = trace.clone();
+    trace.op.fill(op);
+    trace
+}
+
+/// The same trace within half of the cache.
+fn within_cache(trace: &Trace) -> Trace {
+    let mut trace = trace.clone();
+    trace.offset.iter_mut().for_each(|offset| *offset %= 2000 * 4096);
+    trace
+}
+
 fn replay_rate(c: &mut Criterion) {
     let mixed = oltp(REQUESTS, u64::MAX, 0.3);
     let flushing = oltp(REQUESTS, 4, 0.3);
-    let linear_only = || Box::new(Linear::new(&linear(), 1)) as Box<dyn Device>;
-    let cached =
-        || Box::new(WriteCache::new(Linear::new(&linear(), 1), &cache())) as Box<dyn Device>;
-    measure(c, "linear", &mixed, &linear_only);
-    measure(c, "linear_cache", &mixed, &cached);
-    measure(c, "linear_cache_flushes", &flushing, &cached);
+    // As most shipped profiles are: lines and ceilings, no distributions.
+    let plain = LinearParameters { residuals: Vec::new(), mixed: Mixed::default(), ..linear() };
+    let alone = |parameters: &LinearParameters| {
+        let parameters = parameters.clone();
+        move || Box::new(Linear::new(&parameters, 1)) as Box<dyn Device>
+    };
+    let cached = |parameters: &LinearParameters| {
+        let parameters = parameters.clone();
+        move || Box::new(WriteCache::new(Linear::new(&parameters, 1), &cache())) as Box<dyn Device>
+    };
+    measure(c, "linear", &mixed, &alone(&linear()));
+    measure(c, "plain", &mixed, &alone(&plain));
+    measure(c, "linear_cache", &mixed, &cached(&linear()));
+    measure(c, "linear_cache_flushes", &flushing, &cached(&linear()));
+    measure(c, "plain_cache", &mixed, &cached(&plain));
+    measure(c, "plain_cache_read_misses", &all(&mixed, Op::Read), &cached(&plain));
+    measure(c, "plain_cache_write_misses", &all(&mixed, Op::Write), &cached(&plain));
+    measure(c, "plain_cache_hits", &within_cache(&mixed), &cached(&plain));
 }
 
 criterion_group!(benches, replay_rate);

@@ -196,9 +196,10 @@ fn request(lines: &mut Lines<'_>, pid: usize, served: &Served, trace: &Trace) {
     ));
 }
 
-/// A number for each track, in the order of the kinds.
+/// A number for each track, in the order of the kinds. Readers keep 32 bits of it.
 fn thread(track: Track) -> u64 {
-    (track.kind as u64 + 1) << 32 | u64::from(track.index)
+    const MOST: u64 = 1_000_000;
+    (track.kind as u64 + 1) * MOST + u64::from(track.index) % MOST
 }
 
 /// Nanoseconds as microseconds.

@@ -54,6 +54,14 @@ pub enum Error {
     /// A profile is not valid.
     #[error(transparent)]
     Model(#[from] model::Error),
+    /// A trace cannot be simulated on a device.
+    #[error("on {profile}: {source}")]
+    OnDevice {
+        /// The profile's name.
+        profile: String,
+        /// Why.
+        source: sim::Error,
+    },
     /// A simulation could not run.
     #[error(transparent)]
     Sim(#[from] sim::Error),
@@ -116,7 +124,7 @@ impl Hint for Error {
                 "'wearmark profile list' shows the shipped ones; a file needs its path"
             }
             Self::Model(error) => return error.hint(),
-            Self::Sim(error) => return error.hint(),
+            Self::Sim(error) | Self::OnDevice { source: error, .. } => return error.hint(),
             Self::Trace(error) => return error.hint(),
             Self::Probe(error) => return error.hint(),
             Self::Fit(error) => return error.hint(),

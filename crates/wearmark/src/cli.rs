@@ -385,6 +385,29 @@ pub struct Sim {
     /// Seed of the simulated noise
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Devices simulated at a time; all processors where absent. Changes no figure
+    #[arg(long)]
+    pub threads: Option<usize>,
+    /// Write a page that compares the devices
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write what the devices did, for ui.perfetto.dev; compressed where FILE ends in .gz
+    #[arg(long, value_name = "FILE", conflicts_with = "closed")]
+    pub timeline: Option<PathBuf>,
+    /// Part of the trace that the timeline shows
+    #[arg(long, value_name = "FROM..TO", default_value = "0s..1s", value_parser = window)]
+    pub timeline_window: std::ops::Range<u64>,
+}
+
+/// `10s..12s` in ns.
+fn window(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let (from, to) = text.split_once("..").ok_or("a window is FROM..TO, such as 10s..12s")?;
+    let time = |part: &str| part.parse::<Nanos>().map_err(|error| error.to_string());
+    let (from, to) = (time(from)?, time(to)?);
+    if from >= to {
+        return Err("a window ends after it starts".to_owned());
+    }
+    Ok(from.0..to.0)
 }
 
 /// `wearmark profile`

@@ -1,82 +1,50 @@
 //! `wearmark sim`
 
-use report::format;
-use serde::Serialize;
+use std::num::NonZero;
+
+use model::Profile;
+use study::compare::{Comparison, compare, page, text, write_timeline};
 use study::scenarios::read_profile;
 
 use super::trace::input::read;
 use super::{Context, Outcome, output};
 use crate::cli::Sim;
 
-/// One profile's result.
-#[derive(Serialize)]
-struct Simulated {
-    profile: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    open_loop: Option<sim::Outcome>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    closed_loop: Option<sim::ClosedOutcome>,
-}
+/// Most spans and requests of a device on a timeline: about 100 MB of text, which the UI still
+/// opens.
+const MOST_EVENTS: usize = 500_000;
 
 /// Simulates the trace on every profile.
 pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
-    let trace = read(&arguments.input, context)?.trace;
-    let mut results = Vec::new();
+    let mut profiles: Vec<Profile> = Vec::new();
     for name in &arguments.profile {
-        let mut profile = read_profile(name)?;
-        if arguments.no_cache {
-            profile = profile.without_cache();
-        }
-        let mut device = profile.device(arguments.seed);
-        let mut result =
-            Simulated { profile: profile.name().to_owned(), open_loop: None, closed_loop: None };
-        if arguments.closed {
-            result.closed_loop = Some(sim::closed_loop(device.as_mut(), &trace)?);
-        } else {
-            result.open_loop = Some(sim::replay(device.as_mut(), &trace));
-        }
-        results.push(result);
+        let profile = read_profile(name)?;
+        profiles.push(if arguments.no_cache { profile.without_cache() } else { profile });
+    }
+    let trace = read(&arguments.input, context)?.trace;
+    let window = arguments.timeline.is_some().then_some(&arguments.timeline_window);
+    let comparison = Comparison {
+        trace: &trace,
+        profiles: &profiles,
+        seed: arguments.seed,
+        closed: arguments.closed,
+        threads: arguments
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get)),
+        timeline: window.map(|window| (window, MOST_EVENTS)),
+    };
+    let compared = compare(&comparison, &context.view)?;
+    if let Some(path) = &arguments.timeline {
+        write_timeline(path, &compared, &trace)?;
+    }
+    if let Some(path) = &arguments.html {
+        let html = report::html(&page(&compared, &profiles, &trace.origin.source));
+        std::fs::write(path, html).map_err(study::Error::io(path, "write"))?;
     }
     if context.json {
-        output::json(&results)?;
+        output::json(&compared.devices)?;
     } else {
-        output::print(&text(&results))?;
+        output::print(&output::table(&text(&compared.devices)))?;
     }
-    Ok(Outcome::Fine)
-}
-
-fn text(results: &[Simulated]) -> String {
-    let header = ["PROFILE", "REQUESTS", "OP", "STREAM", "MEAN", "P50", "P99", "P99.9", "MAX"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    let mut closed = String::new();
-    for result in results {
-        let classes = match (&result.open_loop, &result.closed_loop) {
-            (Some(outcome), _) => &outcome.classes,
-            (None, Some(outcome)) => {
-                closed.push_str(&format!(
-                    "{}: {} transactions per minute (captured: {})\n",
-                    result.profile,
-                    format::count(outcome.transactions_per_min()),
-                    format::count(outcome.captured_transactions_per_s * 60.0),
-                ));
-                &outcome.classes
-            }
-            (None, None) => continue,
-        };
-        for class in classes {
-            let at = |q| format::duration_ns(class.response.quantile(q) as f64);
-            rows.push(vec![
-                result.profile.clone(),
-                class.response.count().to_string(),
-                class.op.name().to_owned(),
-                class.stream.clone(),
-                format::duration_ns(class.response.mean()),
-                at(0.5),
-                at(0.99),
-                at(0.999),
-                format::duration_ns(class.response.max() as f64),
-            ]);
-        }
-    }
-    format!("{}{closed}", output::table(&rows))
+    Ok(if compared.interrupted { Outcome::Interrupted } else { Outcome::Fine })
 }

@@ -1,0 +1,249 @@
+//! One trace on several devices, side by side on all cores.
+//!
+//! Devices are independent, so each is simulated by one thread from start to end; which thread, and
+//! how many there are, changes no byte of the result (test). Everything is checked before anything
+//! runs: profiles, and whether the trace fits each device. When the user stops it, devices that are
+//! done are kept and the others are not there.
+
+mod page;
+#[cfg(test)]
+mod tests;
+mod text;
+mod timeline;
+
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use events::{Ending, Event, Sink, Warning};
+use model::Profile;
+use serde::Serialize;
+use sim::Watched;
+use sim::timeline::Timeline;
+use trace::Trace;
+
+use crate::Error;
+pub use page::page;
+pub use text::text;
+pub use timeline::write_timeline;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison<'a> {
+    /// The trace.
+    pub trace: &'a Trace,
+    /// The devices.
+    pub profiles: &'a [Profile],
+    /// Decides every random draw of the models.
+    pub seed: u64,
+    /// Whether each actor of a captured trace waits for the device.
+    pub closed: bool,
+    /// Devices simulated at a time, at least one.
+    pub threads: usize,
+    /// Keep a timeline of this window, and no more than so many events of it.
+    pub timeline: Option<(&'a Range<u64>, usize)>,
+}
+
+/// One device's result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Simulated {
+    /// The profile's name.
+    pub profile: String,
+    /// Every request when it is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<sim::Outcome>,
+    /// Every actor waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<sim::ClosedOutcome>,
+}
+
+impl Simulated {
+    /// Times by operation and stream.
+    pub fn classes(&self) -> &[sim::ClassOutcome] {
+        match (&self.open_loop, &self.closed_loop) {
+            (Some(outcome), _) => &outcome.classes,
+            (None, Some(outcome)) => &outcome.classes,
+            (None, None) => &[],
+        }
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// One per device that was done, in the order of the profiles.
+    pub devices: Vec<Simulated>,
+    /// Their timelines, where they were asked for.
+    pub timelines: Vec<Timeline>,
+    /// Whether the user stopped it before all were done.
+    pub interrupted: bool,
+}
+
+/// Simulates the trace on every device.
+///
+/// # Errors
+/// Where the trace is malformed, does not fit a device or, closed, was not observed: before anything
+/// runs.
+pub fn compare(comparison: &Comparison<'_>, sink: &dyn Sink) -> Result<Compared, Error> {
+    check(comparison)?;
+    let count = comparison.profiles.len();
+    let work = Work {
+        comparison,
+        sink,
+        next: AtomicUsize::new(0),
+        at_ns: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        done: (0..count).map(|_| Mutex::new(None)).collect(),
+    };
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..comparison.threads.clamp(1, count.max(1)) {
+            let (tell, work) = (tell.clone(), &work);
+            scope.spawn(move || work.run(&tell));
+        }
+        drop(tell);
+        work.watch(&told);
+    });
+    let results: Vec<_> = work
+        .done
+        .into_iter()
+        .map(|done| done.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect();
+    let mut found = Compared::default();
+    for result in results {
+        let Some(result) = result else {
+            found.interrupted = true;
+            continue;
+        };
+        let (device, timeline) = result?;
+        found.timelines.extend(timeline);
+        found.devices.push(device);
+    }
+    for (device, timeline) in found.devices.iter().zip(&found.timelines) {
+        if timeline.left_out() > 0 {
+            sink.emit(Event::Warning(left_out(&device.profile, timeline.left_out())));
+        }
+    }
+    Ok(found)
+}
+
+fn left_out(profile: &str, count: u64) -> Warning {
+    let message = format!("{count} events of {profile} did not fit into the timeline");
+    Warning::new("sim", "timeline_cut", message)
+        .with_hint("choose a shorter --timeline-window, or one that starts later")
+}
+
+fn check(comparison: &Comparison<'_>) -> Result<(), Error> {
+    comparison.trace.validate().map_err(sim::Error::Malformed)?;
+    for profile in comparison.profiles {
+        profile.check()?;
+        let device = profile.device(comparison.seed);
+        sim::check(device.as_ref(), comparison.trace)
+            .map_err(|source| Error::OnDevice { profile: profile.name().to_owned(), source })?;
+    }
+    if comparison.closed && comparison.trace.captured().is_none() {
+        return Err(sim::Error::NotObserved.into());
+    }
+    Ok(())
+}
+
+type Done = Result<(Simulated, Option<Timeline>), Error>;
+
+/// The devices that are to be simulated, and how far each is.
+struct Work<'a> {
+    comparison: &'a Comparison<'a>,
+    sink: &'a dyn Sink,
+    next: AtomicUsize,
+    /// Virtual time of each.
+    at_ns: Vec<AtomicU64>,
+    done: Vec<Mutex<Option<Done>>>,
+}
+
+impl Work<'_> {
+    /// One thread: the next device until there is none.
+    fn run(&self, tell: &mpsc::Sender<()>) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(profile) = self.comparison.profiles.get(index) else { return };
+            if self.sink.cancelled() {
+                return;
+            }
+            let Some(result) = self.simulate(profile, &self.at_ns[index]).transpose() else {
+                continue;
+            };
+            *self.done[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            // Nobody listens where the watcher has gone: then there is nothing to tell.
+            let _ = tell.send(());
+        }
+    }
+
+    /// `None` where the user stopped it.
+    fn simulate(
+        &self,
+        profile: &Profile,
+        at_ns: &AtomicU64,
+    ) -> Result<Option<(Simulated, Option<Timeline>)>, Error> {
+        let comparison = self.comparison;
+        let mut device = profile.device(comparison.seed);
+        let mut found =
+            Simulated { profile: profile.name().to_owned(), open_loop: None, closed_loop: None };
+        if comparison.closed {
+            let outcome = sim::closed_loop(device.as_mut(), comparison.trace)?;
+            found.closed_loop = Some(outcome);
+            return Ok(Some((found, None)));
+        }
+        let mut progress = |position: sim::Position| {
+            at_ns.store(position.at_ns, Ordering::Relaxed);
+            if self.sink.cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut timeline =
+            comparison.timeline.map(|(window, most)| Timeline::new(window.clone(), most));
+        let probe = timeline.as_mut().map(|timeline| timeline as &mut dyn model::observe::Probe);
+        let watched = Watched { probe, breakdown: true, progress: Some(&mut progress) };
+        let outcome = sim::replay_with(device.as_mut(), comparison.trace, watched);
+        Ok(outcome.map(|outcome| {
+            found.open_loop = Some(outcome);
+            (found, timeline)
+        }))
+    }
+
+    /// Tells the user how far it is, once it takes longer than [`PATIENCE`].
+    fn watch(&self, told: &mpsc::Receiver<()>) {
+        let start = Instant::now();
+        let span_ns = self.comparison.trace.span().0.max(1) as f64;
+        let count = self.comparison.profiles.len();
+        let mut finished = 0;
+        loop {
+            match told.recv_timeout(Duration::from_millis(200)) {
+                Ok(()) => finished += 1,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if start.elapsed() < PATIENCE {
+                continue;
+            }
+            let simulated: f64 =
+                self.at_ns.iter().map(|at| at.load(Ordering::Relaxed) as f64).sum();
+            let elapsed_s = start.elapsed().as_secs_f64();
+            let done = (simulated / span_ns / count as f64).min(1.0);
+            self.sink.emit(Event::Progress {
+                stage: "sim".to_owned(),
+                done,
+                doing: format!(
+                    "{finished} of {count} devices done, {:.0} simulated seconds per second",
+                    simulated / 1e9 / elapsed_s
+                ),
+                eta_s: (done > 0.0).then(|| elapsed_s * (1.0 - done) / done),
+            });
+        }
+        if start.elapsed() >= PATIENCE {
+            let ending = if finished == count { Ending::Complete } else { Ending::Interrupted };
+            let elapsed_s = start.elapsed().as_secs_f64();
+            self.sink.emit(Event::Done { stage: "sim".to_owned(), elapsed_s, ending });
+        }
+    }
+}
+
+/// Nobody wants to be told of what is over before it can be read.
+const PATIENCE: Duration = Duration::from_secs(2);
