@@ -267,9 +267,10 @@ impl SlowFtl {
         let pages = self.geometry().pages_per_block;
         let bound = matches!(self.parameters.allocation, AllocationScheme::Static(_));
         let fits = bound || self.live_in(plane) + pages <= self.live_most(plane);
+        let reserve = !self.free[plane as usize].is_empty();
         let own = &mut self.blocks[victim as usize];
         let spare = &mut self.spare[plane as usize];
-        if worn && *spare > 0 && fits {
+        if worn && *spare > 0 && fits && reserve {
             *spare -= 1;
             own.state = State::Retired;
         } else {

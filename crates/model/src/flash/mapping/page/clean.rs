@@ -183,12 +183,14 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         Some(ns)
     }
 
-    /// A block at the end of its life is used no more, unless the plane cannot spare it.
+    /// A block at the end of its life is used no more, unless the plane cannot spare it for its data
+    /// or for the moves of the next victim.
     fn retire_or_release(&mut self, plane: u32, victim: u32) {
         let pages = self.geometry.pages_per_block;
         let most = &mut self.live_most[plane as usize];
         let fits = A::BOUND || self.live[plane as usize] + pages <= *most;
-        if self.wear.has_spare(plane) && fits {
+        let reserve = self.blocks.free_count(plane) > 0;
+        if self.wear.has_spare(plane) && fits && reserve {
             self.wear.use_spare(plane);
             *most -= pages;
             self.blocks.retire(victim);
