@@ -4,10 +4,11 @@
 //!   name channel, way (chip), die and plane; the first varies fastest from page to page (Hu et
 //!   al., "Exploring and Exploiting the Multilevel Parallelism Inside SSDs", IEEE TC 2013). A page
 //!   stays in its plane for ever.
+//! - **by die**: the die by the logical page number, in that order; its planes in turn.
 //! - **round robin**: the next plane in channel-first order, whatever is written.
 //! - **dynamic**: the plane whose die is free first; among equals the next in turn.
 //!
-//! The last two skip planes that hold as much as they can.
+//! The last three skip planes that hold as much as they can.
 
 use super::nand::Nand;
 use super::{Error, Flaw, Geometry};
@@ -17,6 +18,8 @@ use super::{Error, Flaw, Geometry};
 pub enum AllocationScheme {
     /// By the logical page number, in an order such as `CWDP`.
     Static(Order),
+    /// The die by the logical page number, in an order such as `CWDP`; its planes in turn.
+    ByDie(Order),
     /// The next plane in turn.
     RoundRobin,
     /// The plane whose die is free first.
@@ -87,12 +90,12 @@ pub trait Allocation: Send + Clone {
     }
 
     /// What decides later choices.
-    fn position(&self) -> u32 {
-        0
+    fn positions(&self) -> Vec<u32> {
+        Vec::new()
     }
 
-    /// Restores [`Allocation::position`].
-    fn set_position(&mut self, _position: u32) {}
+    /// Restores [`Allocation::positions`], which has the same length.
+    fn set_positions(&mut self, _positions: &[u32]) {}
 }
 
 /// [`AllocationScheme::Static`].
@@ -153,12 +156,60 @@ impl Allocation for Dynamic {
         plane.expect("some plane has room as long as the logical capacity fits")
     }
 
-    fn position(&self) -> u32 {
-        self.next
+    fn positions(&self) -> Vec<u32> {
+        vec![self.next]
     }
 
-    fn set_position(&mut self, position: u32) {
-        self.next = position % self.planes.len() as u32;
+    fn set_positions(&mut self, positions: &[u32]) {
+        self.next = positions[0] % self.planes.len() as u32;
+    }
+}
+
+/// [`AllocationScheme::ByDie`].
+#[derive(Clone, Debug)]
+pub struct ByDie {
+    /// First planes of the dies, in the order in which pages take them.
+    dies: Vec<u32>,
+    planes_per_die: u32,
+    /// By die: the plane in it that is next.
+    next: Vec<u32>,
+}
+
+impl ByDie {
+    /// Dies of `geometry` in `order`, whose `P` does not matter.
+    pub fn new(geometry: &Geometry, order: Order) -> Self {
+        let planes = order.planes(geometry);
+        let firsts = planes.into_iter().filter(|plane| plane % geometry.planes_per_die == 0);
+        Self {
+            dies: firsts.collect(),
+            planes_per_die: geometry.planes_per_die,
+            next: vec![0; geometry.die_count() as usize],
+        }
+    }
+}
+
+impl Allocation for ByDie {
+    const BOUND: bool = false;
+
+    #[inline]
+    fn plane(&mut self, lpn: u32, _nand: &Nand, has_room: impl Fn(u32) -> bool) -> u32 {
+        let first = self.dies[(lpn % self.dies.len() as u32) as usize];
+        let next = &mut self.next[(first / self.planes_per_die) as usize];
+        let turns = (0..self.planes_per_die).map(|k| first + (*next + k) % self.planes_per_die);
+        let mut open = turns.into_iter().filter(|plane| has_room(*plane));
+        let plane = open.next().expect("some plane has room as long as the logical capacity fits");
+        *next = (plane - first + 1) % self.planes_per_die;
+        plane
+    }
+
+    fn positions(&self) -> Vec<u32> {
+        self.next.clone()
+    }
+
+    fn set_positions(&mut self, positions: &[u32]) {
+        for (next, position) in self.next.iter_mut().zip(positions) {
+            *next = position % self.planes_per_die;
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use std::ops::Range;
 use trace::{Op, Request, Trace};
 use units::{Bytes, Nanos};
 
-use super::allocation::{Dynamic, Static};
+use super::allocation::{ByDie, Dynamic, Static};
+use super::channel::Channel;
 use super::gc::{CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
 use super::mapping::block::{Bast, Fast, Replacement};
 use super::mapping::{BlockMapped, Mapping, PageMapped, PageRead, PageWrite, Translation};
@@ -28,6 +29,19 @@ use crate::{Counter, Device, SnapshotError};
 /// to stay in the first-level cache.
 const AHEAD: usize = 32;
 
+/// What lies between host and device: one transfer at a time, in the first gap.
+#[derive(Clone, Debug)]
+struct Interface {
+    bus: Channel,
+    ps_per_byte: f64,
+}
+
+impl Interface {
+    fn new(bytes_per_s: f64) -> Self {
+        Self { bus: Channel::new(), ps_per_byte: 1e12 / bytes_per_s }
+    }
+}
+
 /// A flash device with translation layer `M`.
 #[derive(Clone, Debug)]
 pub struct Flash<M> {
@@ -37,6 +51,7 @@ pub struct Flash<M> {
     page_bytes: u32,
     capacity_bytes: u64,
     overhead_ns: u64,
+    interface: Option<Interface>,
     /// When everything written so far is in the cells.
     written_at: u64,
     requests: u64,
@@ -62,13 +77,19 @@ impl Bare {
     }
 }
 
-/// The path of one page of a request; its spans are the request's.
-struct PageWatch<'a, W> {
+/// The path of a part of a request; its spans are the request's.
+pub(super) struct PathApart<'a, W> {
     whole: &'a mut W,
     path: Path,
 }
 
-impl<W: Watch> Watch for PageWatch<'_, W> {
+impl<'a, W> PathApart<'a, W> {
+    pub(super) fn new(whole: &'a mut W) -> Self {
+        Self { whole, path: Path::default() }
+    }
+}
+
+impl<W: Watch> Watch for PathApart<'_, W> {
     const ACTIVE: bool = W::ACTIVE;
 
     #[inline]
@@ -190,6 +211,10 @@ fn with_victims<V: Victim + 'static>(
             let allocation = Static::new(geometry, order);
             Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
         }
+        AllocationScheme::ByDie(order) => {
+            let allocation = ByDie::new(geometry, order);
+            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
+        }
         AllocationScheme::RoundRobin | AllocationScheme::Dynamic => {
             let by_load = parameters.allocation == AllocationScheme::Dynamic;
             let allocation = Dynamic::new(geometry, by_load);
@@ -210,6 +235,7 @@ impl<M: Mapping> Flash<M> {
             page_bytes,
             capacity_bytes: u64::from(parameters.logical_pages) * u64::from(page_bytes),
             overhead_ns: parameters.overhead_ns,
+            interface: parameters.interface_bytes_per_s.map(Interface::new),
             written_at: 0,
             requests: 0,
             host_written_bytes: 0,
@@ -236,11 +262,14 @@ impl<M: Mapping> Flash<M> {
         let done = match op {
             Op::Read if one_page => {
                 self.host_read_bytes += u64::from(len);
-                self.mapping.read(&mut self.nand, now, PageRead { lpn, bytes: len }, watch)
+                let read = PageRead { lpn, bytes: len };
+                let ready = self.mapping.read(&mut self.nand, now, read, watch);
+                self.cross((now, ready), len, watch)
             }
             Op::Write if one_page => {
                 self.host_written_bytes += u64::from(len);
-                let write = PageWrite { lpn, bytes: len, stream };
+                let arrived_ns = self.cross((now, now), len, watch);
+                let write = PageWrite { lpn, bytes: len, stream, arrived_ns };
                 let done = self.mapping.write(&mut self.nand, now, write, watch);
                 self.written_at = self.written_at.max(done);
                 done
@@ -267,21 +296,36 @@ impl<M: Mapping> Flash<M> {
             }
             Op::Read => {
                 self.host_read_bytes += u64::from(len);
-                self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
-                    this.mapping.read(&mut this.nand, now, PageRead { lpn, bytes }, watch)
-                })
+                let ready =
+                    self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
+                        this.mapping.read(&mut this.nand, now, PageRead { lpn, bytes }, watch)
+                    });
+                self.cross((now, ready), len, watch)
             }
             Op::Write => {
                 self.host_written_bytes += u64::from(len);
+                let arrived_ns = self.cross((now, now), len, watch);
                 let done =
                     self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
-                        let write = PageWrite { lpn, bytes, stream };
+                        let write = PageWrite { lpn, bytes, stream, arrived_ns };
                         this.mapping.write(&mut this.nand, now, write, watch)
                     });
                 self.written_at = self.written_at.max(done);
                 done
             }
         }
+    }
+
+    /// Moves `len` bytes across the interface, asked for at `now` and not before `ready`; gives the
+    /// end.
+    #[inline]
+    fn cross<W: Watch>(&mut self, (now, ready): (u64, u64), len: u32, watch: &mut W) -> u64 {
+        let Some(interface) = &mut self.interface else { return ready };
+        let ps = (f64::from(len) * interface.ps_per_byte).round() as u64;
+        let moved = interface.bus.reserve(now, ready, ps);
+        watch.spend(Cause::SharedWait, moved.start - ready);
+        watch.spend(Cause::Transfer, moved.end - moved.start);
+        moved.end
     }
 
     /// Serves every page of the bytes `from..end` and gives when the last is done, whose path is
@@ -291,11 +335,11 @@ impl<M: Mapping> Flash<M> {
         now: u64,
         (from, end): (u64, u64),
         watch: &mut W,
-        serve: impl Fn(&mut Self, u32, u32, &mut PageWatch<W>) -> u64,
+        serve: impl Fn(&mut Self, u32, u32, &mut PathApart<W>) -> u64,
     ) -> u64 {
         let mut last = (now, Path::default());
         for (lpn, bytes) in self.pages(from, end) {
-            let mut page = PageWatch { whole: watch, path: Path::default() };
+            let mut page = PathApart::new(watch);
             let done = serve(self, lpn, bytes, &mut page);
             if done > last.0 {
                 last = (done, page.path);
@@ -362,6 +406,9 @@ impl<M: Mapping> Device for Flash<M> {
         let mut to = Writer::new(self.fingerprint);
         self.mapping.save(&mut to);
         self.nand.save(&mut to);
+        if let Some(interface) = &self.interface {
+            interface.bus.save(&mut to);
+        }
         for value in [self.written_at, self.requests, self.host_written_bytes, self.host_read_bytes]
         {
             to.u64(value);
@@ -373,6 +420,9 @@ impl<M: Mapping> Device for Flash<M> {
         let mut from = Reader::new(bytes, self.fingerprint)?;
         self.mapping.load(&mut from)?;
         self.nand.load(&mut from)?;
+        if let Some(interface) = &mut self.interface {
+            interface.bus.load(&mut from)?;
+        }
         for value in [
             &mut self.written_at,
             &mut self.requests,

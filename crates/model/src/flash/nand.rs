@@ -113,6 +113,17 @@ impl Nand {
         moved.end
     }
 
+    /// Keeps the die of `plane` at work for `ns` after `from`, for the request that it served last;
+    /// gives the end.
+    pub fn work<W: Watch>(&mut self, plane: u32, from: u64, ns: u64, watch: &mut W) -> u64 {
+        let die = self.die_of_plane[plane as usize] as usize;
+        let end = from + ns;
+        watch.spend(Cause::Mapping, ns);
+        watch.span(Span::new(die_track(die), Activity::Write, from, end));
+        self.die_free_at[die] = end;
+        end
+    }
+
     /// Moves a page, asked for at `now` and not before `start`, to its die and programs it. Gives
     /// the end of the program.
     #[inline]

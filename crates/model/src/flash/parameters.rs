@@ -25,8 +25,14 @@ pub struct FlashParameters {
     pub gc: GcParameters,
     /// Wear.
     pub wear: WearParameters,
-    /// Time of the controller and the interface, added to every request, ns.
+    /// Bytes of a summary that is programmed behind the last page of a block that requests filled;
+    /// it takes no page of [`Geometry::pages_per_block`].
+    pub summary_bytes: Option<u32>,
+    /// Time of the controller, added to every request, ns.
     pub overhead_ns: u64,
+    /// Bytes per second between host and device, in both directions together; not a limit where
+    /// `None`.
+    pub interface_bytes_per_s: Option<f64>,
     /// How the device treats its queue; by timelines, in the order of arrival, where `None`.
     pub events: Option<EventParameters>,
 }
@@ -54,6 +60,16 @@ impl FlashParameters {
     /// open ones.
     pub fn reserved_blocks_per_plane(&self) -> u32 {
         self.gc.low_blocks + self.host_streams + u32::from(self.gc.separate)
+    }
+
+    /// Time of a summary, ns.
+    pub(crate) fn summary_ns(&self) -> u64 {
+        let last = self.geometry.pages_per_block as usize - 1;
+        self.summary_bytes.map_or(0, |bytes| {
+            let moved_ps = self.timing.bus_ps(bytes) + self.timing.command_ps();
+            let program_ns = self.timing.program_table(&self.geometry)[last];
+            u64::from(program_ns) + (moved_ps + 500) / 1000
+        })
     }
 
     /// Logical pages that the fullest plane must hold.
@@ -107,6 +123,9 @@ impl FlashParameters {
             }
             _ => {}
         }
+        if self.interface_bytes_per_s.is_some_and(|rate| !rate.is_finite() || rate < 1e3) {
+            return Err(Flaw::new("interface_mb_per_s", "no interface is that slow"));
+        }
         if self.overhead_ns > 3_600_000_000_000 {
             return Err(Flaw::new("overhead_us", "it is longer than an hour"));
         }
@@ -115,6 +134,9 @@ impl FlashParameters {
             if self.translation != Translation::Page {
                 let cause = "the event model has a page map only";
                 return Err(Flaw::new("mapping.kind", cause));
+            }
+            if self.summary_bytes.is_some() {
+                return Err(Flaw::new("summary_bytes", "the event model has no summaries"));
             }
             let logical_pages = self.logical_pages.saturating_add(events.map_pages(self));
             return Self { logical_pages, events: None, ..self.clone() }.flaw();

@@ -50,7 +50,9 @@ pub fn configuration_a() -> FlashParameters {
             copy_back: false,
         },
         wear: WearParameters::default(),
+        summary_bytes: None,
         overhead_ns: 0,
+        interface_bytes_per_s: None,
         events: None,
     }
 }

@@ -18,6 +18,9 @@
 //!   page that is driven out is written. Cleaning that moves pages whose map page is not cached reads
 //!   and writes that one, once per victim.
 //!
+//! - **Interface**: one transfer at a time, in the order in which they are asked for. Requests that are
+//!   in flight together have no order among each other, as NVMe has it.
+//!
 //! Invariants: every request completes once; programs = host pages + map pages + moved pages; a die
 //! and a channel do one thing at a time; a completion is never before its arrival.
 

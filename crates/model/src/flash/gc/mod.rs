@@ -86,6 +86,8 @@ pub enum GcMode {
         /// Moves after each write, at least 1.
         pages_per_write: u32,
     },
+    /// Whole blocks, but not before the next request to the die, which waits for it.
+    Deferred,
     /// Besides foreground cleaning, page by page while the die is idle.
     Idle {
         /// How long a die must have been idle, ns.

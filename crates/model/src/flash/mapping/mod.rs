@@ -100,7 +100,7 @@ fn write_out<M: Mapping + ?Sized>(
     let mut now = 0;
     for k in 0..u64::from(pages) + overwrites {
         let lpn = if k < u64::from(pages) { k } else { rng.below(u64::from(pages)) };
-        let write = PageWrite { lpn: lpn as u32, bytes, stream: 0 };
+        let write = PageWrite { lpn: lpn as u32, bytes, stream: 0, arrived_ns: now };
         now = mapping.write(nand, now, write, &mut Off);
     }
 }
@@ -123,6 +123,8 @@ pub struct PageWrite {
     pub bytes: u32,
     /// Stream of the request: what it belongs to.
     pub stream: u16,
+    /// When the data are at the controller, ns.
+    pub arrived_ns: u64,
 }
 
 /// A flash translation layer.

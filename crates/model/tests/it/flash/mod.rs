@@ -2,6 +2,7 @@
 
 mod amplification;
 mod block_layers;
+mod disksim_ssd;
 mod events;
 mod golden;
 mod oracle;

@@ -55,6 +55,8 @@ enum Happening {
     Die(u32, u32),
     /// The transfer of a channel ends.
     Channel(u32),
+    /// The data of the write of a slot have crossed the interface.
+    Received(u32),
     /// The command of a slot is complete.
     Complete(u32),
 }
@@ -85,6 +87,7 @@ pub(super) struct Engine<V> {
     stale: Vec<BTreeSet<u32>>,
     /// Planes in the order in which pages take them.
     planes: Vec<u32>,
+    dies_in_order: Vec<u32>,
     allocation: AllocationScheme,
     next_plane: u32,
     logical_pages: u32,
@@ -93,6 +96,9 @@ pub(super) struct Engine<V> {
     start_below: u32,
     urgent_below: u32,
     overhead_ns: u64,
+    /// Time of a byte on the interface, and when that is free.
+    interface_ns_per_byte: f64,
+    interface_free_at: u64,
     seed: u64,
     sensings: u64,
     suspends: u64,
@@ -114,10 +120,10 @@ impl<V: Victim> Engine<V> {
         let (start_below, urgent_below) = match parameters.gc.mode {
             GcMode::Incremental { .. } => (low, 2),
             GcMode::Idle { until_blocks, .. } => (until_blocks, low),
-            GcMode::Foreground => (low, low),
+            GcMode::Foreground | GcMode::Deferred => (low, low),
         };
         let order = match parameters.allocation {
-            AllocationScheme::Static(order) => order,
+            AllocationScheme::Static(order) | AllocationScheme::ByDie(order) => order,
             _ => Order::CWDP,
         };
         let copy_back = parameters.gc.copy_back;
@@ -138,6 +144,11 @@ impl<V: Victim> Engine<V> {
             completed: VecDeque::new(),
             map_cache: events.map_cache_pages.map(cache),
             stale: vec![BTreeSet::new(); geometry.plane_count() as usize],
+            dies_in_order: {
+                let firsts = order.planes(&geometry).into_iter();
+                let firsts = firsts.filter(|plane| plane % geometry.planes_per_die == 0);
+                firsts.map(|plane| geometry.die_of_plane(plane)).collect()
+            },
             planes: order.planes(&geometry),
             allocation: parameters.allocation,
             next_plane: 0,
@@ -146,6 +157,8 @@ impl<V: Victim> Engine<V> {
             start_below,
             urgent_below,
             overhead_ns: parameters.overhead_ns,
+            interface_ns_per_byte: parameters.interface_bytes_per_s.map_or(0.0, |rate| 1e9 / rate),
+            interface_free_at: 0,
             seed,
             sensings: 0,
             suspends: 0,
@@ -199,6 +212,7 @@ impl<V: Victim> Engine<V> {
                 }
             }
             Happening::Channel(channel) => self.transfer_ends(channel),
+            Happening::Received(slot) => self.cut(slot),
             Happening::Complete(slot) => {
                 let (ticket, next) = self.host.complete(slot);
                 self.completed.push_back((at, ticket));
@@ -226,20 +240,38 @@ impl<V: Victim> Engine<V> {
                     self.newest[lpn as usize] = self.writes;
                 }
             }
-            Op::Read | Op::Write => {
-                if request.op == Op::Write {
-                    self.host.write_begins(slot);
+            Op::Write => {
+                self.host.write_begins(slot);
+                if self.interface_ns_per_byte > 0.0 {
+                    let received = self.cross(request.len);
+                    return self.schedule(received, Happening::Received(slot));
                 }
-                for lpn in request.offset.0 / page..end.div_ceil(page).max(request.offset.0 / page)
-                {
-                    let first = (lpn * page).max(request.offset.0);
-                    let bytes = (((lpn + 1) * page).min(end) - first) as u32;
-                    self.host.command(slot).left += 1;
-                    self.page(slot, request.op, (lpn as u32, bytes), request.stream);
-                }
+                return self.cut(slot);
             }
+            Op::Read => return self.cut(slot),
         }
         self.part_done(slot);
+    }
+
+    /// Cuts the request of `slot` into pages.
+    fn cut(&mut self, slot: u32) {
+        let Request { op, offset, len, stream, .. } = self.host.command(slot).request;
+        let page = u64::from(self.store.geometry.page_bytes);
+        let end = offset.0 + u64::from(len);
+        for lpn in offset.0 / page..end.div_ceil(page).max(offset.0 / page) {
+            let first = (lpn * page).max(offset.0);
+            let bytes = (((lpn + 1) * page).min(end) - first) as u32;
+            self.host.command(slot).left += 1;
+            self.page(slot, op, (lpn as u32, bytes), stream);
+        }
+        self.part_done(slot);
+    }
+
+    /// Moves `len` bytes across the interface as soon as it is free; gives the end.
+    fn cross(&mut self, len: u32) -> u64 {
+        let ns = (f64::from(len) * self.interface_ns_per_byte).round() as u64;
+        self.interface_free_at = self.interface_free_at.max(self.clock) + ns;
+        self.interface_free_at
     }
 
     fn part_done(&mut self, slot: u32) {
@@ -248,16 +280,17 @@ impl<V: Victim> Engine<V> {
         if command.left > 0 {
             return;
         }
-        let is_write = command.request.op == Op::Write;
-        self.complete_all(&[slot]);
-        if is_write {
+        let Request { op, len, .. } = command.request;
+        let at = if op == Op::Read { self.cross(len) } else { self.clock };
+        self.schedule(at + self.overhead_ns, Happening::Complete(slot));
+        if op == Op::Write {
             let flushes = self.host.write_ends(slot);
             self.complete_all(&flushes);
         }
     }
 
-    fn complete_all(&mut self, slots: &[u32]) {
-        for slot in slots {
+    fn complete_all(&mut self, flushes: &[u32]) {
+        for slot in flushes {
             self.schedule(self.clock + self.overhead_ns, Happening::Complete(*slot));
         }
     }

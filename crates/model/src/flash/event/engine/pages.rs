@@ -120,7 +120,15 @@ impl<V: Victim> Engine<V> {
             AllocationScheme::Static(_) => lpn % count,
             scheme => {
                 let in_turn = (0..count).map(|k| (self.next_plane + k) % count);
-                let room = in_turn.filter(|k| self.store.can_hold(self.planes[*k as usize]));
+                let die = match scheme {
+                    AllocationScheme::ByDie(_) => Some(lpn % self.dies.len() as u32),
+                    _ => None,
+                };
+                let die = die.map(|die| self.dies_in_order[die as usize]);
+                let allowed = |plane: u32| {
+                    die.is_none_or(|die| die == self.die_of(plane)) && self.store.can_hold(plane)
+                };
+                let room = in_turn.filter(|k| allowed(self.planes[*k as usize]));
                 let mut room = room.peekable();
                 let first = *room.peek().expect("a plane that can hold a page");
                 let chosen = if scheme == AllocationScheme::Dynamic {

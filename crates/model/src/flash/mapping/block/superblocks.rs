@@ -16,12 +16,13 @@
 
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
+use crate::flash::device::PathApart;
 use crate::flash::geometry::NONE;
 use crate::flash::mapping::{PageRead, PageWrite};
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
-use crate::observe::{Off, Watch};
+use crate::observe::{Cause, Off, Watch};
 
 /// The superblocks of a device and the pages in them.
 #[derive(Clone, Debug)]
@@ -247,12 +248,14 @@ impl Superblocks {
     ) -> u64 {
         let page_bytes = self.geometry.page_bytes;
         if write.bytes >= page_bytes || self.find(write.lpn) == NONE {
-            return now;
+            return write.arrived_ns;
         }
         self.counts.merged_pages += 1;
         let whole = PageRead { lpn: write.lpn, bytes: page_bytes };
-        let end = self.read(nand, now, whole, watch);
+        let mut read = PathApart::new(watch);
+        let end = self.read(nand, now, whole, &mut read).max(write.arrived_ns);
         self.counts.read_pages -= 1;
+        watch.spend(Cause::Medium, end - write.arrived_ns);
         end
     }
 

@@ -2,6 +2,8 @@
 //!
 //! - **foreground**: when a write leaves fewer free blocks in its plane than the threshold, whole
 //!   victims are cleaned until there are enough; the die is busy with it, and what comes next waits.
+//! - **deferred**: as foreground, but the planes of a die are only looked at when a request comes for
+//!   it; an idle die leaves its work to the next request (Agrawal et al., USENIX ATC 2008).
 //! - **incremental**: below the threshold every write is followed by at most so many moves; only
 //!   a plane at its last free blocks cleans to the end.
 //! - **idle**: as foreground, and besides, while a die has nothing to do, its planes clean up to a
@@ -34,10 +36,25 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         now: u64,
         watch: &mut W,
     ) {
-        if let GcMode::Idle { after_ns, until_blocks } = self.mode {
-            let from = nand.free_at(plane) + after_ns;
-            if from < now {
-                self.clean_idle(nand, plane, (from, now, until_blocks), watch);
+        match self.mode {
+            GcMode::Idle { after_ns, until_blocks } => {
+                let from = nand.free_at(plane) + after_ns;
+                if from < now {
+                    self.clean_idle(nand, plane, (from, now, until_blocks), watch);
+                }
+            }
+            GcMode::Deferred => self.clean_die(nand, plane, now, watch),
+            GcMode::Foreground | GcMode::Incremental { .. } => {}
+        }
+    }
+
+    /// Cleans what is due in the die of `plane`.
+    fn clean_die<W: Watch>(&mut self, nand: &mut Nand, plane: u32, now: u64, watch: &mut W) {
+        let planes = self.geometry.planes_per_die;
+        let first = plane / planes * planes;
+        for plane in first..first + planes {
+            if self.blocks.free_count(plane) < self.low {
+                self.clean(nand, plane, now, watch);
             }
         }
     }
@@ -51,7 +68,8 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         now: u64,
         watch: &mut W,
     ) {
-        if self.blocks.free_count(plane) < self.low || self.works_on(plane) {
+        let low = if self.mode == GcMode::Deferred { 2 } else { self.low };
+        if self.blocks.free_count(plane) < low || self.works_on(plane) {
             self.clean(nand, plane, now, watch);
         }
     }

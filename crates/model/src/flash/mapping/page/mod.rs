@@ -17,13 +17,14 @@ use super::{Mapping, PageRead, PageWrite, write_out};
 use crate::SnapshotError;
 use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
+use crate::flash::device::PathApart;
 use crate::flash::gc::{GcMode, Victim};
 use crate::flash::geometry::NONE;
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::wear::WearLevelling;
 use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
-use crate::observe::Watch;
+use crate::observe::{Cause, Watch};
 
 /// An open block and where the next page of it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct PageMapped<V, A> {
     live_most: Vec<u32>,
     geometry: Geometry,
     counts: Counts,
+    /// Programming the summary of a block that a request has filled.
+    summary_ns: u64,
     /// Live pages of a victim while they move.
     moving: Vec<u32>,
 }
@@ -105,6 +108,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             ],
             geometry,
             counts: Counts::default(),
+            summary_ns: parameters.summary_ns(),
             moving: vec![0; geometry.pages_per_block as usize],
         }
     }
@@ -226,11 +230,12 @@ impl<V: Victim, A: Allocation> Mapping for PageMapped<V, A> {
         write: PageWrite,
         watch: &mut W,
     ) -> u64 {
-        let mut start = now;
+        let mut start = write.arrived_ns;
         if write.bytes < self.geometry.page_bytes && self.map[write.lpn as usize] != NONE {
             self.counts.merged_pages += 1;
             let whole = PageRead { lpn: write.lpn, bytes: self.geometry.page_bytes };
-            start = self.read(nand, now, whole, watch);
+            start = start.max(self.read(nand, now, whole, &mut PathApart::new(watch)));
+            watch.spend(Cause::Medium, start - write.arrived_ns);
             self.counts.read_pages -= 1;
         }
         let (live, most) = (&self.live, &self.live_most);
@@ -242,7 +247,10 @@ impl<V: Victim, A: Allocation> Mapping for PageMapped<V, A> {
         let ppn = self.place(write.lpn, plane, at);
         self.counts.host_pages += 1;
         let page = self.page_of(ppn);
-        let end = nand.program((now, start), PageAt { plane, page }, watch);
+        let mut end = nand.program((now, start), PageAt { plane, page }, watch);
+        if self.summary_ns > 0 && page + 1 == self.geometry.pages_per_block {
+            end = nand.work(plane, end, self.summary_ns, watch);
+        }
         self.after_write(nand, plane, now, watch);
         end
     }

@@ -65,7 +65,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             to.u32(u32::from(cleaning.levelling));
         }
         self.victims.save(to);
-        to.u32(self.allocation.position());
+        to.u32s(&self.allocation.positions());
         self.wear.save(to);
         to.u32s(&self.live);
         to.u32s(&self.live_most);
@@ -88,7 +88,9 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             *cleaning = Cleaning { victim, page, levelling: from.u32()? != 0 };
         }
         self.victims.load(from)?;
-        self.allocation.set_position(from.u32()?);
+        let mut positions = self.allocation.positions();
+        from.u32s(&mut positions)?;
+        self.allocation.set_positions(&positions);
         self.wear.load(from)?;
         from.u32s(&mut self.live)?;
         from.u32s(&mut self.live_most)?;
