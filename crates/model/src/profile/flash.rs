@@ -5,6 +5,10 @@
 //! their own. Every room of [`crate::flash`] has its section, so that a policy is exchanged by a
 //! line.
 
+mod queue;
+
+pub use queue::QueueSpec;
+
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
@@ -21,15 +25,22 @@ use crate::flash::{
 pub struct FlashSpec {
     /// Share of the raw capacity that cannot be addressed, 0 to 1: `1 - logical / raw`.
     pub over_provisioning: Parameter,
-    /// Time of the controller and the interface, added to every request, us.
+    /// Time of the controller, added to every request, us.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead_us: Option<Parameter>,
-    /// Which plane takes a page: an order such as `CWDP`, `round_robin` or `dynamic`.
+    /// MB (1,000,000 bytes) per second between host and device, both directions together; no limit
+    /// where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_mb_per_s: Option<Parameter>,
+    /// Which plane takes a page: an order such as `CWDP`, `by_die`, `round_robin` or `dynamic`.
     #[serde(default = "cwdp")]
     pub allocation: String,
     /// Streams that are written to blocks of their own.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub streams: u32,
+    /// Bytes of a summary programmed behind the last page of a block that requests filled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_bytes: Option<u32>,
     /// The parts.
     pub geometry: GeometrySpec,
     /// The speed of cells and bus.
@@ -42,6 +53,9 @@ pub struct FlashSpec {
     /// Wear.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wear: WearSpec,
+    /// How requests that wait are treated; in the order of arrival where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
     /// The state that a simulation starts from; an empty device where absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub precondition: PreconditionSpec,
@@ -172,7 +186,7 @@ pub struct GcSpec {
     /// Oldest blocks that `windowed` chooses from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_blocks: Option<u32>,
-    /// When: `foreground`, `incremental` or `idle`.
+    /// When: `foreground`, `deferred`, `incremental` or `idle`.
     #[serde(default)]
     pub mode: ModeSpec,
     /// Moves after each write in mode `incremental`.
@@ -221,6 +235,8 @@ pub enum ModeSpec {
     /// Whole blocks, as soon as too few are free.
     #[default]
     Foreground,
+    /// Whole blocks, when the next request waits for the die.
+    Deferred,
     /// A few moves after every write.
     Incremental,
     /// Besides, while a die is idle.
@@ -273,8 +289,10 @@ impl FlashSpec {
                 static_spread: self.wear.static_spread_erases,
                 cycles_most: self.wear.pe_cycles.as_ref().map(|cycles| cycles.value as u32),
             },
+            summary_bytes: self.summary_bytes,
             overhead_ns: ns(self.overhead_us.as_ref()),
-            events: None,
+            interface_bytes_per_s: self.interface_mb_per_s.as_ref().map(|rate| rate.value * 1e6),
+            events: self.queue.as_ref().map(QueueSpec::parameters),
         }
     }
 
@@ -293,6 +311,7 @@ impl FlashSpec {
     fn allocation_scheme(&self) -> Option<AllocationScheme> {
         match self.allocation.as_str() {
             "dynamic" => Some(AllocationScheme::Dynamic),
+            "by_die" => Some(AllocationScheme::ByDie(Order::CWDP)),
             "round_robin" => Some(AllocationScheme::RoundRobin),
             order => Order::parse(order).ok().map(AllocationScheme::Static),
         }
@@ -356,6 +375,7 @@ impl GcSpec {
             },
             mode: match self.mode {
                 ModeSpec::Foreground => GcMode::Foreground,
+                ModeSpec::Deferred => GcMode::Deferred,
                 ModeSpec::Incremental => {
                     GcMode::Incremental { pages_per_write: self.pages_per_write.unwrap_or(0) }
                 }
@@ -378,8 +398,13 @@ fn ns(parameter: Option<&Parameter>) -> u64 {
 pub(super) fn check_flash(spec: &FlashSpec) -> Result<(), Flaw> {
     share("device.over_provisioning", &spec.over_provisioning)?;
     optional(time, "device.overhead_us", spec.overhead_us.as_ref())?;
+    optional(positive, "device.interface_mb_per_s", spec.interface_mb_per_s.as_ref())?;
+    if let Some(queue) = &spec.queue {
+        queue.check()?;
+    }
     if spec.allocation_scheme().is_none() {
-        let cause = "it is an order of C, W, D and P such as CWDP, or round_robin, or dynamic";
+        let cause =
+            "it is an order of C, W, D and P such as CWDP, or by_die, round_robin or dynamic";
         return flaw("device.allocation", cause);
     }
     for (field, source) in
@@ -452,14 +477,34 @@ mod tests {
             "policy = \"windowed\"\nwindow_blocks = 16",
             "policy = \"cost_benefit\"\nmode = \"incremental\"\npages_per_write = 8",
             "policy = \"greedy\"\nmode = \"idle\"\nuntil_blocks = 20",
+            "policy = \"greedy\"\nmode = \"deferred\"",
         ] {
             let profile = read("generic-slc-8g", "policy = \"greedy\"", with).expect(with);
             let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect(with);
             assert_eq!(again, profile, "{with}");
         }
-        for order in ["PDWC", "round_robin", "dynamic"] {
+        for order in ["PDWC", "by_die", "round_robin", "dynamic"] {
             read("generic-slc-8g", "\"CWDP\"", &format!("\"{order}\"")).expect(order);
         }
+    }
+
+    const QUEUE: &str = "[device.queue]\nsource = \"assumed\"\nassumed = true\ndepth = 32\n\
+        reads_first = true\nsuspend_us = { value = 20, source = \"assumed\", assumed = true }\n\
+        read_retries = [0.01]\nmap_cache_pages = 64\n\n[device.wear]";
+
+    #[test]
+    fn a_queue_makes_it_a_device_of_events() {
+        let profile = read("generic-slc-8g", "[device.wear]", QUEUE).expect("it is sound");
+        let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect("round trip");
+        assert_eq!(again, profile);
+        let super::super::DeviceSpec::Flash(spec) = &profile.device else { panic!("flash") };
+        let mut device = spec.device(1);
+        assert!(device.queued().is_some());
+        assert!(device.locate(1_703_935).is_some(), "it was preconditioned");
+        device.audit();
+        let error = read("generic-slc-8g", "[device.wear]", &QUEUE.replace("= 32", "= 0"));
+        let error = error.expect_err("no commands").to_string();
+        assert!(error.contains("device.queue.depth: a device takes at least"), "{error}");
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl MapCache {
         logical_pages.div_ceil(page_bytes / 4)
     }
 
+    /// Translation pages of the first `logical_pages`.
+    pub fn pages_for(&self, logical_pages: u64) -> u32 {
+        logical_pages.div_ceil(u64::from(self.per_page)) as u32
+    }
+
     /// The translation page of `lpn`.
     pub fn page_of(&self, lpn: u32) -> u32 {
         lpn / self.per_page

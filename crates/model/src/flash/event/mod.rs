@@ -116,6 +116,11 @@ impl<V: Victim> FlashDevice for EventFlash<V> {
         &self.engine.store.counts
     }
 
+    fn precondition(&mut self, fill: f64, random: bool, seed: u64) -> bool {
+        self.engine.precondition(fill, random, seed);
+        true
+    }
+
     fn reset_counts(&mut self) {
         self.engine.store.counts = Counts::default();
     }

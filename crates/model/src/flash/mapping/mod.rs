@@ -83,7 +83,7 @@ impl Translation {
 }
 
 /// Times that a device is written over at random to be steady.
-const ROUNDS: u64 = 4;
+pub(super) const ROUNDS: u64 = 4;
 
 /// Writes the first `pages` logical pages in order, and where `random` over and over.
 fn write_out<M: Mapping + ?Sized>(

@@ -6,6 +6,7 @@ mod pages;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
+use stats::rng;
 use trace::{Op, Request};
 
 use super::array::{Bus, Die, Times};
@@ -15,7 +16,7 @@ use super::parameters::EventParameters;
 use super::store::Store;
 use crate::Counter;
 use crate::flash::gc::{GcMode, Victim};
-use crate::flash::{AllocationScheme, FlashParameters, Order};
+use crate::flash::{AllocationScheme, Counts, FlashParameters, Order};
 
 /// What an operation on a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,6 +293,33 @@ impl<V: Victim> Engine<V> {
     fn complete_all(&mut self, flushes: &[u32]) {
         for slot in flushes {
             self.schedule(self.clock + self.overhead_ns, Happening::Complete(*slot));
+        }
+    }
+
+    /// Writes the first pages, a share `fill` of all, in order, and where `random` over and over at
+    /// random, all of it in no time and uncounted.
+    pub fn precondition(&mut self, fill: f64, random: bool, seed: u64) {
+        assert!(self.store.counts == Counts::default(), "the device was written before");
+        let pages = (f64::from(self.logical_pages) * fill).round() as u64;
+        let map_pages = self.map_cache.as_ref().map_or(0, |cache| cache.pages_for(pages));
+        let overwrites = if random { crate::flash::mapping::ROUNDS * pages } else { 0 };
+        let mut rng = rng::Rng::new(seed);
+        for k in 0..pages + overwrites {
+            let lpn = if k < pages { k } else { rng.below(pages) };
+            self.put(lpn as u32);
+        }
+        (0..map_pages).for_each(|page| self.put(self.logical_pages + page));
+        self.store.counts = Counts::default();
+    }
+
+    /// Writes `lpn` at once and cleans its plane as that demands.
+    fn put(&mut self, lpn: u32) {
+        let plane = self.plane_for(lpn);
+        self.store.expect(plane);
+        self.store.write(lpn, plane, 0);
+        while self.store.blocks.free_count(plane) < self.urgent_below && self.store.begin(plane) {
+            while self.store.move_next(plane).is_some() {}
+            self.store.erased(plane);
         }
     }
 
