@@ -5,6 +5,7 @@ mod block_layers;
 mod disksim_ssd;
 mod events;
 mod golden;
+mod observed;
 mod oracle;
 mod slow_ftl;
 mod steady;
