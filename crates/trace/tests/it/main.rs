@@ -3,6 +3,7 @@
 mod block_events;
 mod fio;
 mod fuzz_seeds;
+mod imitate;
 mod other_formats;
 mod shared;
 mod text;
