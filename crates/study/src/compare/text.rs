@@ -45,7 +45,7 @@ pub fn text(devices: &[Simulated]) -> Vec<Vec<String>> {
 /// Operations and streams that occur, in order.
 pub(super) fn classes(devices: &[Simulated]) -> Vec<(Op, String)> {
     let mut all: Vec<(Op, String)> = Vec::new();
-    for class in devices.iter().flat_map(|device| device.classes()) {
+    for class in devices.iter().flat_map(Simulated::classes) {
         if !all.iter().any(|(op, stream)| *op == class.op && *stream == class.stream) {
             all.push((class.op, class.stream.clone()));
         }
