@@ -75,6 +75,19 @@ fn the_number_of_threads_changes_no_byte() {
     assert!(one.3.iter().any(|row| row[1] == "in queue" && row[0] == "slowest 1 %"), "{:?}", one.3);
 }
 
+#[test]
+fn operations_are_summed_over_their_streams() {
+    let (trace, profiles, window) = (load(5_000), profiles(), 0..1_000_000);
+    let found = compare(&comparison(&trace, &profiles, &window, 1), &Quiet).unwrap();
+    let rows = text(&found.devices);
+    let requests = |is_in: &dyn Fn(&str) -> bool| -> u64 {
+        let counts = rows.iter().filter(|row| row[1] == "requests" && is_in(&row[0]));
+        counts.map(|row| row[2].parse::<u64>().unwrap()).sum()
+    };
+    let writes = requests(&|name| name.starts_with("write ") && name != "write all");
+    assert!(writes > 0 && requests(&|name| name == "write all") == writes, "{rows:?}");
+}
+
 /// Says stop once so many devices have been asked about often enough to be done.
 struct StopAfter(AtomicUsize);
 

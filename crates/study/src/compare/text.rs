@@ -2,6 +2,7 @@
 
 use report::format;
 use sim::{ClassOutcome, MeanPath};
+use stats::Histogram;
 use trace::Op;
 
 use super::Simulated;
@@ -14,24 +15,16 @@ pub fn text(devices: &[Simulated]) -> Vec<Vec<String>> {
     let mut header = vec!["REQUEST".to_owned(), "FIGURE".to_owned()];
     header.extend(devices.iter().map(|device| device.profile.clone()));
     let mut rows = vec![header];
-    for (op, stream) in classes(devices) {
+    let classes = classes(devices);
+    // All streams of an operation together come first: of many streams nobody reads every row.
+    for op in Op::ALL {
+        if classes.iter().filter(|class| class.0 == op).count() > 1 {
+            rows.extend(times(devices, &format!("{} all", op.name()), |class| class.op == op));
+        }
+    }
+    for (op, stream) in &classes {
         let name = format!("{} {stream}", op.name());
-        let row = |figure: &str, of: &dyn Fn(&ClassOutcome) -> String| {
-            let mut row = vec![name.clone(), figure.to_owned()];
-            row.extend(devices.iter().map(|device| {
-                let class = device.classes().iter().find(|c| c.op == op && c.stream == stream);
-                class.map_or(NOTHING.to_owned(), of)
-            }));
-            row
-        };
-        let quantile =
-            |q| move |class: &ClassOutcome| format::duration_ns(class.response.quantile(q) as f64);
-        rows.push(row("requests", &|class| class.response.count().to_string()));
-        rows.push(row("mean", &|class| format::duration_ns(class.response.mean())));
-        rows.push(row("p50", &quantile(0.5)));
-        rows.push(row("p99", &quantile(0.99)));
-        rows.push(row("p99.9", &quantile(0.999)));
-        rows.push(row("max", &quantile(1.0)));
+        rows.extend(times(devices, &name, |class| class.op == *op && class.stream == *stream));
     }
     rows.extend(per_minute(devices));
     for (name, of) in
@@ -40,6 +33,34 @@ pub fn text(devices: &[Simulated]) -> Vec<Vec<String>> {
         rows.extend(paths(devices, name, of));
     }
     rows
+}
+
+/// The rows of the classes that `is_of` picks, taken together.
+fn times(
+    devices: &[Simulated],
+    name: &str,
+    is_of: impl Fn(&ClassOutcome) -> bool,
+) -> Vec<Vec<String>> {
+    let merged = |device: &Simulated| {
+        let mut all = Histogram::new();
+        device.classes().iter().filter(|c| is_of(c)).for_each(|c| all.merge(&c.response));
+        all
+    };
+    let found: Vec<Histogram> = devices.iter().map(merged).collect();
+    let row = |figure: &str, of: &dyn Fn(&Histogram) -> String| {
+        let cells =
+            found.iter().map(|all| if all.is_empty() { NOTHING.to_owned() } else { of(all) });
+        [name.to_owned(), figure.to_owned()].into_iter().chain(cells).collect()
+    };
+    let quantile = |q| move |all: &Histogram| format::duration_ns(all.quantile(q) as f64);
+    vec![
+        row("requests", &|all| all.count().to_string()),
+        row("mean", &|all| format::duration_ns(all.mean())),
+        row("p50", &quantile(0.5)),
+        row("p99", &quantile(0.99)),
+        row("p99.9", &quantile(0.999)),
+        row("max", &quantile(1.0)),
+    ]
 }
 
 /// Operations and streams that occur, in order.
