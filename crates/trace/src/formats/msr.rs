@@ -89,8 +89,10 @@ impl FastLine for Msr {
         let [top, middle, low, size] = line.values([top, middle, low, size]);
         let [offset_high, offset_low, response, _] =
             line.values([offset_high, offset_low, response, response]);
-        // Of at most 19 digits by the length of the field, so that this fits.
-        let time = top * 10_000_000_000_000_000 + middle * 100_000_000 + low;
+        // Of at most 19 digits by the length of the field, so that this fits. Where a byte is no digit
+        // the values are anything, and the line is read again.
+        let time = top.wrapping_mul(10_000_000_000_000_000);
+        let time = time.wrapping_add(middle * 100_000_000 + low);
         Some(Row {
             due_ns: time.checked_mul(self.unit_ns)?,
             offset_bytes: offset_high * 100_000_000 + offset_low,

@@ -228,6 +228,14 @@ fn bad_lines_are_named_with_their_cause() {
     check_bad(Disksim, "1.5 2 36028797018963968 4 1", "block is too large");
 }
 
+/// Found by fuzzing: the digits in front of the last sixteen were multiplied before they were known to
+/// be digits.
+#[test]
+fn a_letter_in_front_of_a_long_time_does_not_overflow() {
+    let line = "@128166002069996348,hm,0,Read,766992384,4096,58000";
+    check_bad(Format::Msr, line, "filetime is not a whole number");
+}
+
 #[test]
 fn lenient_readings_leave_bad_lines_out_and_say_which() {
     let options = ReadOptions { lenient: true, ..ReadOptions::default() };
