@@ -34,11 +34,13 @@ const AHEAD: usize = 32;
 struct Interface {
     bus: Channel,
     ps_per_byte: f64,
+    command_ps: u64,
 }
 
 impl Interface {
-    fn new(bytes_per_s: f64) -> Self {
-        Self { bus: Channel::new(), ps_per_byte: 1e12 / bytes_per_s }
+    fn new(bytes_per_s: f64, command_ns: u64) -> Self {
+        let ps_per_byte = 1e12 / bytes_per_s;
+        Self { bus: Channel::new(), ps_per_byte, command_ps: command_ns * 1000 }
     }
 }
 
@@ -52,6 +54,9 @@ pub struct Flash<M> {
     capacity_bytes: u64,
     overhead_ns: u64,
     interface: Option<Interface>,
+    /// When the request before is done, which the next one waits for; `None` where none waits.
+    one_until: Option<u64>,
+    behind_cache: bool,
     /// When everything written so far is in the cells.
     written_at: u64,
     requests: u64,
@@ -235,7 +240,11 @@ impl<M: Mapping> Flash<M> {
             page_bytes,
             capacity_bytes: u64::from(parameters.logical_pages) * u64::from(page_bytes),
             overhead_ns: parameters.overhead_ns,
-            interface: parameters.interface_bytes_per_s.map(Interface::new),
+            interface: parameters
+                .interface_bytes_per_s
+                .map(|rate| Interface::new(rate, parameters.interface_command_ns)),
+            behind_cache: parameters.behind_cache,
+            one_until: parameters.one_at_a_time.then_some(0),
             written_at: 0,
             requests: 0,
             host_written_bytes: 0,
@@ -253,6 +262,16 @@ impl<M: Mapping> Flash<M> {
     /// Serves one request of whatever kind at `now`; gives its completion.
     #[inline]
     fn serve<W: Watch>(&mut self, now: u64, request: Bare, watch: &mut W) -> u64 {
+        let Some(until) = self.one_until else { return self.work(now, request, watch) };
+        let start = until.max(now);
+        watch.spend(Cause::Queue, start - now);
+        let done = self.work(start, request, watch);
+        self.one_until = Some(done);
+        done
+    }
+
+    #[inline]
+    fn work<W: Watch>(&mut self, now: u64, request: Bare, watch: &mut W) -> u64 {
         self.requests += 1;
         let Bare { op, offset, len, stream } = request;
         let end = offset.saturating_add(u64::from(len));
@@ -268,7 +287,7 @@ impl<M: Mapping> Flash<M> {
             }
             Op::Write if one_page => {
                 self.host_written_bytes += u64::from(len);
-                let arrived_ns = self.cross((now, now), len, watch);
+                let arrived_ns = self.receive(now, len, watch);
                 let write = PageWrite { lpn, bytes: len, stream, arrived_ns };
                 let done = self.mapping.write(&mut self.nand, now, write, watch);
                 self.written_at = self.written_at.max(done);
@@ -304,7 +323,7 @@ impl<M: Mapping> Flash<M> {
             }
             Op::Write => {
                 self.host_written_bytes += u64::from(len);
-                let arrived_ns = self.cross((now, now), len, watch);
+                let arrived_ns = self.receive(now, len, watch);
                 let done =
                     self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
                         let write = PageWrite { lpn, bytes, stream, arrived_ns };
@@ -316,12 +335,19 @@ impl<M: Mapping> Flash<M> {
         }
     }
 
-    /// Moves `len` bytes across the interface, asked for at `now` and not before `ready`; gives the
+    /// When the data of a write are there. What a cache in front destages has crossed the interface
+    /// before.
+    #[inline]
+    fn receive<W: Watch>(&mut self, now: u64, len: u32, watch: &mut W) -> u64 {
+        if self.behind_cache { now } else { self.cross((now, now), len, watch) }
+    }
+
+    /// Moves a command and its `len` bytes across the interface, asked for at `now` and not before `ready`; gives the
     /// end.
     #[inline]
     fn cross<W: Watch>(&mut self, (now, ready): (u64, u64), len: u32, watch: &mut W) -> u64 {
         let Some(interface) = &mut self.interface else { return ready };
-        let ps = (f64::from(len) * interface.ps_per_byte).round() as u64;
+        let ps = (f64::from(len) * interface.ps_per_byte).round() as u64 + interface.command_ps;
         let moved = interface.bus.reserve(now, ready, ps);
         watch.spend(Cause::SharedWait, moved.start - ready);
         watch.spend(Cause::Transfer, moved.end - moved.start);
@@ -409,6 +435,7 @@ impl<M: Mapping> Device for Flash<M> {
         if let Some(interface) = &self.interface {
             interface.bus.save(&mut to);
         }
+        to.u64(self.one_until.unwrap_or(0));
         for value in [self.written_at, self.requests, self.host_written_bytes, self.host_read_bytes]
         {
             to.u64(value);
@@ -423,6 +450,8 @@ impl<M: Mapping> Device for Flash<M> {
         if let Some(interface) = &mut self.interface {
             interface.bus.load(&mut from)?;
         }
+        let until = from.u64()?;
+        self.one_until = self.one_until.map(|_| until);
         for value in [
             &mut self.written_at,
             &mut self.requests,

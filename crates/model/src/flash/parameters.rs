@@ -33,6 +33,12 @@ pub struct FlashParameters {
     /// Bytes per second between host and device, in both directions together; not a limit where
     /// `None`.
     pub interface_bytes_per_s: Option<f64>,
+    /// Time that a read or a write takes on the interface besides its data, ns.
+    pub interface_command_ns: u64,
+    /// Whether a request waits until the one before is done: a drive without command queueing.
+    pub one_at_a_time: bool,
+    /// Whether writes come from a cache in front, in whose times the interface is contained.
+    pub behind_cache: bool,
     /// How the device treats its queue; by timelines, in the order of arrival, where `None`.
     pub events: Option<EventParameters>,
 }
@@ -126,6 +132,13 @@ impl FlashParameters {
         if self.interface_bytes_per_s.is_some_and(|rate| !rate.is_finite() || rate < 1e3) {
             return Err(Flaw::new("interface_mb_per_s", "no interface is that slow"));
         }
+        if self.interface_command_ns > 0 && self.interface_bytes_per_s.is_none() {
+            let cause = "commands take time on an interface: give its interface_mb_per_s";
+            return Err(Flaw::new("interface_command_us", cause));
+        }
+        if self.interface_command_ns > 3_600_000_000_000 {
+            return Err(Flaw::new("interface_command_us", "it is longer than an hour"));
+        }
         if self.overhead_ns > 3_600_000_000_000 {
             return Err(Flaw::new("overhead_us", "it is longer than an hour"));
         }
@@ -134,6 +147,10 @@ impl FlashParameters {
             if self.translation != Translation::Page {
                 let cause = "the event model has a page map only";
                 return Err(Flaw::new("mapping.kind", cause));
+            }
+            if self.one_at_a_time {
+                let cause = "the event model counts commands: give queue.depth = 1";
+                return Err(Flaw::new("one_at_a_time", cause));
             }
             if self.summary_bytes.is_some() {
                 return Err(Flaw::new("summary_bytes", "the event model has no summaries"));

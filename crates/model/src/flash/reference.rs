@@ -53,6 +53,9 @@ pub fn configuration_a() -> FlashParameters {
         summary_bytes: None,
         overhead_ns: 0,
         interface_bytes_per_s: None,
+        interface_command_ns: 0,
+        one_at_a_time: false,
+        behind_cache: false,
         events: None,
     }
 }

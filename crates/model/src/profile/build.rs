@@ -18,6 +18,7 @@ pub(super) fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
     match &profile.device {
         DeviceSpec::Linear(spec) => boxed(Linear::new(&spec.parameters(), seed), cache),
         DeviceSpec::Ram(spec) => boxed(Ram::new(&spec.parameters()), cache),
+        DeviceSpec::Flash(spec) if cache.is_some() => boxed(spec.device_behind_cache(seed), cache),
         DeviceSpec::Flash(spec) => boxed(spec.device(seed), cache),
         DeviceSpec::Hdd(spec) => boxed(Hdd::new(&spec.parameters()), cache),
     }

@@ -32,6 +32,13 @@ pub struct FlashSpec {
     /// where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_mb_per_s: Option<Parameter>,
+    /// Time of a read or a write on the interface besides its data, us: what bounds the rate of
+    /// small requests at any depth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_command_us: Option<Parameter>,
+    /// Whether a request waits until the one before is done: a drive without command queueing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
     /// Which plane takes a page: an order such as `CWDP`, `by_die`, `round_robin` or `dynamic`.
     #[serde(default = "cwdp")]
     pub allocation: String,
@@ -292,6 +299,9 @@ impl FlashSpec {
             summary_bytes: self.summary_bytes,
             overhead_ns: ns(self.overhead_us.as_ref()),
             interface_bytes_per_s: self.interface_mb_per_s.as_ref().map(|rate| rate.value * 1e6),
+            interface_command_ns: ns(self.interface_command_us.as_ref()),
+            one_at_a_time: self.one_at_a_time,
+            behind_cache: false,
             events: self.queue.as_ref().map(QueueSpec::parameters),
         }
     }
@@ -301,7 +311,17 @@ impl FlashSpec {
     /// # Panics
     /// Where the section is impossible; a profile is checked before.
     pub fn device(&self, seed: u64) -> Box<dyn FlashDevice> {
-        let mut device = build(&self.parameters(), seed).expect("a checked profile");
+        self.device_of(&self.parameters(), seed)
+    }
+
+    /// The same behind a write cache, which contains the time of its writes on the interface.
+    pub(super) fn device_behind_cache(&self, seed: u64) -> Box<dyn FlashDevice> {
+        let parameters = FlashParameters { behind_cache: true, ..self.parameters() };
+        self.device_of(&parameters, seed)
+    }
+
+    fn device_of(&self, parameters: &FlashParameters, seed: u64) -> Box<dyn FlashDevice> {
+        let mut device = build(parameters, seed).expect("a checked profile");
         if self.precondition.fill > 0.0 {
             device.precondition(self.precondition.fill, self.precondition.random, seed);
         }
@@ -399,6 +419,7 @@ pub(super) fn check_flash(spec: &FlashSpec) -> Result<(), Flaw> {
     share("device.over_provisioning", &spec.over_provisioning)?;
     optional(time, "device.overhead_us", spec.overhead_us.as_ref())?;
     optional(positive, "device.interface_mb_per_s", spec.interface_mb_per_s.as_ref())?;
+    optional(time, "device.interface_command_us", spec.interface_command_us.as_ref())?;
     if let Some(queue) = &spec.queue {
         queue.check()?;
     }

@@ -59,6 +59,9 @@ fn configuration() -> FlashParameters {
         overhead_ns: 3_200,
         // 0.0002384 ms for a sector.
         interface_bytes_per_s: Some(512.0 / 238.4e-9),
+        interface_command_ns: 0,
+        one_at_a_time: false,
+        behind_cache: false,
         events: None,
     }
 }

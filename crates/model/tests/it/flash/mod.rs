@@ -7,6 +7,7 @@ mod events;
 mod golden;
 mod observed;
 mod oracle;
+mod papers;
 mod slow_ftl;
 mod steady;
 mod support;

@@ -99,6 +99,8 @@ pub(super) struct Engine<V> {
     overhead_ns: u64,
     /// Time of a byte on the interface, and when that is free.
     interface_ns_per_byte: f64,
+    interface_command_ns: u64,
+    behind_cache: bool,
     interface_free_at: u64,
     seed: u64,
     sensings: u64,
@@ -159,6 +161,8 @@ impl<V: Victim> Engine<V> {
             urgent_below,
             overhead_ns: parameters.overhead_ns,
             interface_ns_per_byte: parameters.interface_bytes_per_s.map_or(0.0, |rate| 1e9 / rate),
+            interface_command_ns: parameters.interface_command_ns,
+            behind_cache: parameters.behind_cache,
             interface_free_at: 0,
             seed,
             sensings: 0,
@@ -243,7 +247,7 @@ impl<V: Victim> Engine<V> {
             }
             Op::Write => {
                 self.host.write_begins(slot);
-                if self.interface_ns_per_byte > 0.0 {
+                if self.interface_ns_per_byte > 0.0 && !self.behind_cache {
                     let received = self.cross(request.len);
                     return self.schedule(received, Happening::Received(slot));
                 }
@@ -268,9 +272,10 @@ impl<V: Victim> Engine<V> {
         self.part_done(slot);
     }
 
-    /// Moves `len` bytes across the interface as soon as it is free; gives the end.
+    /// Moves a command and its `len` bytes across the interface as soon as it is free; gives the end.
     fn cross(&mut self, len: u32) -> u64 {
-        let ns = (f64::from(len) * self.interface_ns_per_byte).round() as u64;
+        let data_ns = (f64::from(len) * self.interface_ns_per_byte).round() as u64;
+        let ns = data_ns + self.interface_command_ns;
         self.interface_free_at = self.interface_free_at.max(self.clock) + ns;
         self.interface_free_at
     }
