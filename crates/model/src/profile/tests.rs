@@ -15,7 +15,8 @@ fn every_shipped_profile_loads_under_its_own_name() {
         let profile = Profile::from_toml(text, name).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(profile.name(), *name);
         assert!(!profile.profile.sources.is_empty(), "{name} names no source");
-        assert!(profile.device(1).counters().iter().all(|counter| counter.value == 0));
+        let counters = profile.device(1).counters();
+        assert!(counters.iter().all(|counter| counter.value == 0), "{name}: {counters:?}");
     }
     assert!(shipped().windows(2).all(|pair| pair[0].0 < pair[1].0), "alphabetical");
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles"));

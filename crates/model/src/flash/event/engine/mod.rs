@@ -343,7 +343,6 @@ impl<V: Victim> Engine<V> {
             counter("trimmed_pages", counts.trimmed_pages),
             counter("erased_blocks", counts.erased_blocks),
             counter("victim_blocks", counts.victims),
-            counter("free_blocks", self.store.blocks.free_total()),
             counter("suspended_operations", self.suspends),
         ];
         if let Some(cache) = &self.map_cache {
