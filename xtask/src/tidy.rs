@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 
 /// Crates in rings: each may use only crates that stand before it.
 const ORDER: &[&str] = &[
-    "units", "events", "stats", "report", "trace", "model", "sim", "probe", "capture", "oltp",
-    "study", "wearmark",
+    "units", "events", "stats", "report", "trace", "model", "sim", "probe", "capture", "dbms",
+    "spill", "oltp", "study", "wearmark",
 ];
 
 /// Crates that do no I/O, read no clock and start no threads.
