@@ -5,3 +5,9 @@
 //! each server's own protocol over a unix socket or TCP.
 
 #![forbid(unsafe_op_in_unsafe_fn)]
+
+mod error;
+mod login;
+
+pub use error::Error;
+pub use login::{Address, Login};
