@@ -207,8 +207,15 @@ impl<'a> SnapshotReader<'a> {
 
     /// Bytes, such as the snapshot of a device behind.
     pub fn block(&mut self) -> Result<&'a [u8], SnapshotError> {
-        let count = self.below(self.bytes.len() - self.at)?;
+        let count = self.counted(1)?;
         self.take(count)
+    }
+
+    /// How many things follow that take at least `bytes_each`: no more than can be there.
+    pub fn counted(&mut self, bytes_each: usize) -> Result<usize, SnapshotError> {
+        let count = self.u64()?;
+        let most = (self.bytes.len() - self.at) / bytes_each;
+        if count <= most as u64 { Ok(count as usize) } else { Err(self.damaged("it ends early")) }
     }
 
     fn count(&mut self, expected: usize) -> Result<(), SnapshotError> {

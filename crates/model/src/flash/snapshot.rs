@@ -1,14 +1,13 @@
-//! The state of a flash device as bytes: [`crate::snapshot`] with a seal.
+//! The state of a flash device as bytes: [`crate::snapshot`], with checks of indices.
 //!
-//! A flash device has millions of numbers that point at each other, so a changed byte is found by a
-//! checksum at the end instead of by checking every relation; every number that is used as an
-//! index is checked too. Tested by round trips in the middle of random runs, and by truncation and
-//! corruption.
+//! A flash device has millions of numbers that point at each other, so a changed byte is found by
+//! the checksum of the snapshot instead of by checking every relation; every number that is used as
+//! an index is checked too. Tested by round trips in the middle of random runs, and by truncation
+//! and corruption.
 
 use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 const KIND: &str = "flash";
-const SEAL_BYTES: usize = 8;
 
 /// Collects the state of the rooms, each in turn.
 #[derive(Clone, Debug)]
@@ -40,12 +39,15 @@ impl Writer {
         self.0.u64s(values);
     }
 
+    /// Appends as many numbers as there are, with their count in front.
+    pub fn list(&mut self, values: impl ExactSizeIterator<Item = u32>) {
+        self.u64(values.len() as u64);
+        values.for_each(|value| self.u32(value));
+    }
+
     /// The snapshot, sealed.
     pub(super) fn finish(self) -> Vec<u8> {
-        let mut bytes = self.0.finish();
-        let seal = checksum(&bytes);
-        bytes.extend_from_slice(&seal.to_le_bytes());
-        bytes
+        self.0.finish()
     }
 }
 
@@ -56,14 +58,7 @@ pub struct Reader<'a>(SnapshotReader<'a>);
 impl<'a> Reader<'a> {
     /// Opens a snapshot for a device whose parameters have `fingerprint`.
     pub(super) fn new(bytes: &'a [u8], fingerprint: u64) -> Result<Self, SnapshotError> {
-        let damaged = |cause| SnapshotError::Damaged { offset: bytes.len(), cause };
-        let body = bytes.len().checked_sub(SEAL_BYTES).ok_or_else(|| damaged("it ends early"))?;
-        let (body, seal) = bytes.split_at(body);
-        let reader = SnapshotReader::new(body, KIND, fingerprint)?;
-        if seal != checksum(body).to_le_bytes() {
-            return Err(damaged("the checksum does not match"));
-        }
-        Ok(Self(reader))
+        SnapshotReader::new(bytes, KIND, fingerprint).map(Self)
     }
 
     /// The error of a number that no device can hold.
@@ -77,6 +72,22 @@ impl<'a> Reader<'a> {
     /// At the end of the snapshot, and where it does not fit; so do the others.
     pub fn u32(&mut self) -> Result<u32, SnapshotError> {
         u32::try_from(self.0.u64()?).map_err(|_| self.damaged())
+    }
+
+    /// The next number, which is below `end`.
+    pub fn below(&mut self, end: usize) -> Result<u32, SnapshotError> {
+        self.0.below(end).map(|value| value as u32)
+    }
+
+    /// How many of something follow, of which each takes at least a number.
+    pub fn count(&mut self) -> Result<usize, SnapshotError> {
+        self.0.counted(8)
+    }
+
+    /// What [`Writer::list`] wrote, each below `end`.
+    pub fn list<C: FromIterator<u32>>(&mut self, end: usize) -> Result<C, SnapshotError> {
+        let count = self.count()?;
+        (0..count).map(|_| self.below(end)).collect()
     }
 
     /// The next number, which is [`super::NONE`] or below `end`.
@@ -113,15 +124,4 @@ impl<'a> Reader<'a> {
     pub(super) fn finish(self) -> Result<(), SnapshotError> {
         self.0.finish()
     }
-}
-
-/// A hash that any change of a byte changes; no defence against malice.
-fn checksum(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let all = words.iter().chain([&last]);
-    all.fold(bytes.len() as u64, |sum, word| {
-        (sum.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    })
 }

@@ -21,6 +21,7 @@ pub mod parameters;
 mod queue;
 pub mod seek;
 mod segments;
+mod state;
 mod write_back;
 
 use std::ops::Range;
@@ -38,7 +39,8 @@ use self::queue::Queue;
 use self::segments::Segments;
 use self::write_back::WriteBack;
 use crate::observe::{Cause, Path, Probe};
-use crate::{Counter, Device};
+use crate::snapshot::fingerprint;
+use crate::{Counter, Device, SnapshotError};
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: u64 = 512;
@@ -69,6 +71,8 @@ pub struct Hdd {
     depth: usize,
     most_wait_ns: u64,
     queue: Queue,
+    /// Of the parameters.
+    fingerprint: u64,
 }
 
 /// A read-ahead into a segment.
@@ -139,6 +143,7 @@ impl Hdd {
             depth: parameters.queue.depth as usize,
             most_wait_ns: parameters.queue.most_wait_ns,
             queue: Queue::default(),
+            fingerprint: fingerprint(parameters),
         }
     }
 
@@ -444,6 +449,14 @@ impl Device for Hdd {
             probe.request(index);
             *path = Path::of(Cause::Unknown, *completion - trace.due[index]);
         }
+    }
+
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        Some(self.save())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.load(bytes)
     }
 
     fn capacity(&self) -> Option<Bytes> {

@@ -31,25 +31,25 @@ const PENDING: u64 = u64::MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     /// Trace index of `done[0]`.
-    base: usize,
+    pub base: usize,
     /// Completions from `base` on; [`PENDING`] where not known.
-    done: VecDeque<u64>,
-    held: Vec<Held>,
+    pub done: VecDeque<u64>,
+    pub held: Vec<Held>,
     /// When the buffer has answered what it was asked so far.
-    buffer_free_at: u64,
+    pub buffer_free_at: u64,
 }
 
 /// A command that needs the platter.
 #[derive(Clone, Copy, Debug)]
-struct Held {
-    index: usize,
-    due: u64,
+pub(super) struct Held {
+    pub index: usize,
+    pub due: u64,
     /// When it came into the disk.
-    since: u64,
-    lbn: u64,
-    count: u32,
-    write: bool,
-    place: Place,
+    pub since: u64,
+    pub lbn: u64,
+    pub count: u32,
+    pub write: bool,
+    pub place: Place,
 }
 
 /// What the arm does next.

@@ -7,6 +7,9 @@
 //! Invariants: a segment is never longer than its size; a written sector is found in no segment with
 //! its old content.
 
+use crate::SnapshotError;
+use crate::snapshot::{SnapshotReader, SnapshotWriter};
+
 /// A run of sectors in memory, `start..end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segment {
@@ -31,6 +34,28 @@ impl Segments {
             size_sectors: u64::from(size_sectors),
             clock: 0,
         }
+    }
+
+    /// Into a snapshot.
+    pub fn save(&self, to: &mut SnapshotWriter) {
+        let Self { all, size_sectors: _, clock } = self;
+        to.u64(*clock);
+        for Segment { start, end, used } in all {
+            to.u64s(&[*start, *end, *used]);
+        }
+    }
+
+    /// Out of one.
+    pub fn load(&mut self, from: &mut SnapshotReader) -> Result<(), SnapshotError> {
+        self.clock = from.u64()?;
+        for segment in &mut self.all {
+            let [start, end, used] = from.array()?;
+            if start > end || end - start > self.size_sectors {
+                return Err(from.damaged("a segment has an impossible size"));
+            }
+            *segment = Segment { start, end, used };
+        }
+        Ok(())
     }
 
     /// Sectors that a segment holds.

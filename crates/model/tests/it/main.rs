@@ -6,5 +6,6 @@ mod hdd;
 mod hdd_queue;
 mod measured_drives;
 mod properties;
+mod snapshots;
 mod support;
 mod write_cache_oracle;

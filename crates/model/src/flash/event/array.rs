@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::flash::{Geometry, Timing};
+use crate::SnapshotError;
+use crate::flash::snapshot::{Reader, Writer};
+use crate::flash::{Geometry, NONE, Timing};
 
 /// What a die does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,37 @@ pub(super) enum Work {
     Erasing(u32),
     /// Interrupts a program, a copy or an erase.
     Suspending,
+}
+
+impl Work {
+    /// As two numbers.
+    fn numbers(self) -> [u32; 2] {
+        match self {
+            Self::Idle => [0, 0],
+            Self::Sensing(number) => [1, number],
+            Self::Transferring(number) => [2, number],
+            Self::Programming(number) => [3, number],
+            Self::Copying(plane) => [4, plane],
+            Self::Erasing(plane) => [5, plane],
+            Self::Suspending => [6, 0],
+        }
+    }
+
+    /// From them, where there are so many operations and planes.
+    fn from_numbers([kind, number]: [u32; 2], operations: usize, planes: u32) -> Option<Self> {
+        let operation = || Some(number).filter(|number| (*number as usize) < operations);
+        let plane = || Some(number).filter(|plane| *plane < planes);
+        Some(match kind {
+            0 => Self::Idle,
+            1 => Self::Sensing(operation()?),
+            2 => Self::Transferring(operation()?),
+            3 => Self::Programming(operation()?),
+            4 => Self::Copying(plane()?),
+            5 => Self::Erasing(plane()?),
+            6 => Self::Suspending,
+            _ => return None,
+        })
+    }
 }
 
 /// A die.
@@ -114,8 +147,62 @@ impl Die {
         (0..geometry.die_count()).map(die).collect()
     }
 
+    pub fn save(&self, to: &mut Writer) {
+        let Self { work, until, generation, suspended, suspends, reads, others, .. } = self;
+        let Self { overtakes, channel: _, .. } = self;
+        to.u32s(&work.numbers());
+        let (interrupted, left) = suspended.unwrap_or((Work::Idle, 0));
+        to.u32s(&interrupted.numbers());
+        to.u64s(&[*until, left]);
+        to.u32s(&[*generation, *suspends, *overtakes]);
+        to.list(reads.iter().copied());
+        to.list(others.iter().copied());
+    }
+
+    /// Out of a snapshot of a device with so many `operations` and `planes`.
+    pub fn load(
+        &mut self,
+        from: &mut Reader,
+        operations: usize,
+        planes: u32,
+    ) -> Result<(), SnapshotError> {
+        let (mut work, mut interrupted, mut times, mut numbers) = ([0; 2], [0; 2], [0; 2], [0; 3]);
+        from.u32s(&mut work)?;
+        from.u32s(&mut interrupted)?;
+        from.u64s(&mut times)?;
+        from.u32s(&mut numbers)?;
+        let of = |numbers| Work::from_numbers(numbers, operations, planes);
+        let (Some(work), Some(interrupted)) = (of(work), of(interrupted)) else {
+            return Err(from.damaged());
+        };
+        self.work = work;
+        self.suspended = (interrupted != Work::Idle).then_some((interrupted, times[1]));
+        self.until = times[0];
+        [self.generation, self.suspends, self.overtakes] = numbers;
+        self.reads = from.list(operations)?;
+        self.others = from.list(operations)?;
+        Ok(())
+    }
+
     /// Operations that wait.
     pub fn waiting(&self) -> usize {
         self.reads.len() + self.others.len()
+    }
+}
+
+impl Bus {
+    pub fn save(&self, to: &mut Writer) {
+        let Self { serving, waiting, carry_ps } = self;
+        to.u32(serving.unwrap_or(NONE));
+        to.list(waiting.iter().copied());
+        to.u64(*carry_ps);
+    }
+
+    /// Out of a snapshot of a device with so many `dies`.
+    pub fn load(&mut self, from: &mut Reader, dies: usize) -> Result<(), SnapshotError> {
+        self.serving = Some(from.index(dies as u32)?).filter(|die| *die != NONE);
+        self.waiting = from.list(dies)?;
+        self.carry_ps = from.u64()?;
+        Ok(())
     }
 }

@@ -8,7 +8,11 @@
 
 use std::collections::VecDeque;
 
-use trace::Request;
+use trace::{Op, Request};
+use units::{Bytes, Nanos};
+
+use crate::SnapshotError;
+use crate::flash::snapshot::{Reader, Writer};
 
 /// A request in flight or waiting.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,11 @@ impl Host {
 
     pub fn command(&mut self, slot: u32) -> &mut Command {
         &mut self.commands[slot as usize]
+    }
+
+    /// Slots for commands.
+    pub fn command_count(&self) -> usize {
+        self.commands.len()
     }
 
     /// A request arrives; gives its slot if it is fetched at once.
@@ -117,5 +126,58 @@ impl Host {
             self.first_epoch += 1;
         }
         complete
+    }
+
+    pub fn save(&self, to: &mut Writer) {
+        let Self { commands, unused, queues, next_queue, waiting, in_flight, .. } = self;
+        let Self { depth: _, epochs, first_epoch, .. } = self;
+        to.u64(commands.len() as u64);
+        for Command { ticket, request, left, epoch } in commands {
+            let Request { due, offset, len, op, stream } = *request;
+            let op = Op::ALL.iter().position(|own| *own == op).expect("one of them") as u32;
+            to.u64s(&[*ticket, due.0, offset.0, *epoch]);
+            to.u32s(&[len, op, stream.into(), *left]);
+        }
+        to.list(unused.iter().copied());
+        for queue in queues {
+            to.list(queue.iter().copied());
+        }
+        to.u64s(&[*next_queue as u64, *waiting as u64, *first_epoch]);
+        to.u32(*in_flight);
+        to.u64(epochs.len() as u64);
+        for (writes, flushes) in epochs {
+            to.u32(*writes);
+            to.list(flushes.iter().copied());
+        }
+    }
+
+    pub fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
+        let count = from.count()?;
+        self.commands.clear();
+        for _ in 0..count {
+            let (mut long, mut short) = ([0; 4], [0; 4]);
+            from.u64s(&mut long)?;
+            from.u32s(&mut short)?;
+            let ([ticket, due, offset, epoch], [len, op, stream, left]) = (long, short);
+            let op = *Op::ALL.get(op as usize).ok_or_else(|| from.damaged())?;
+            let stream = u16::try_from(stream).map_err(|_| from.damaged())?;
+            let request = Request { due: Nanos(due), offset: Bytes(offset), len, op, stream };
+            self.commands.push(Command { ticket, request, left, epoch });
+        }
+        self.unused = from.list(count)?;
+        for queue in &mut self.queues {
+            *queue = from.list(count)?;
+        }
+        let mut numbers = [0; 3];
+        from.u64s(&mut numbers)?;
+        let [next_queue, waiting, first_epoch] = numbers;
+        self.next_queue = next_queue as usize % self.queues.len();
+        (self.waiting, self.first_epoch) = (waiting as usize, first_epoch);
+        self.in_flight = from.u32()?;
+        self.epochs.clear();
+        for _ in 0..from.count()? {
+            self.epochs.push_back((from.u32()?, from.list(count)?));
+        }
+        if self.epochs.is_empty() { Err(from.damaged()) } else { Ok(()) }
     }
 }

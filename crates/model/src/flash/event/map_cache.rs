@@ -8,6 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::SnapshotError;
+use crate::flash::snapshot::{Reader, Writer};
+
 const NO_PAGE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +120,50 @@ impl MapCache {
         self.link(page);
         self.used += 1;
         (self.waiting.remove(&page).unwrap_or_default(), out)
+    }
+
+    pub fn save(&self, to: &mut Writer) {
+        let Self { entries, oldest, newest, used, most: _, per_page: _, .. } = self;
+        let Self { waiting, hits, misses, .. } = self;
+        for Entry { older, newer, cached, dirty } in entries {
+            to.u32s(&[*older, *newer, u32::from(*cached), u32::from(*dirty)]);
+        }
+        to.u32s(&[*oldest, *newest, *used]);
+        to.u64(waiting.len() as u64);
+        for (page, operations) in waiting {
+            to.u32(*page);
+            to.list(operations.iter().copied());
+        }
+        to.u64s(&[*hits, *misses]);
+    }
+
+    /// Out of a snapshot of a device with so many `operations`.
+    pub fn load(&mut self, from: &mut Reader, operations: usize) -> Result<(), SnapshotError> {
+        let pages = self.entries.len();
+        let fits = |page: u32| (page as usize) < pages || page == NO_PAGE;
+        for entry in &mut self.entries {
+            let mut numbers = [0; 4];
+            from.u32s(&mut numbers)?;
+            let [older, newer, cached, dirty] = numbers;
+            if !fits(older) || !fits(newer) {
+                return Err(from.damaged());
+            }
+            *entry = Entry { older, newer, cached: cached != 0, dirty: dirty != 0 };
+        }
+        let mut numbers = [0; 3];
+        from.u32s(&mut numbers)?;
+        [self.oldest, self.newest, self.used] = numbers;
+        if !fits(self.oldest) || !fits(self.newest) || self.used > self.most {
+            return Err(from.damaged());
+        }
+        self.waiting.clear();
+        for _ in 0..from.count()? {
+            self.waiting.insert(from.below(pages)?, from.list(operations)?);
+        }
+        let mut numbers = [0; 2];
+        from.u64s(&mut numbers)?;
+        [self.hits, self.misses] = numbers;
+        Ok(())
     }
 
     fn unlink(&mut self, page: u32) {

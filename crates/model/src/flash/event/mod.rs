@@ -39,9 +39,11 @@ use trace::{Request, Trace};
 use units::{Bytes, Nanos};
 
 use super::gc::Victim;
+use super::snapshot::{Reader, Writer};
 use super::{Counts, FlashDevice, FlashParameters, Wear};
 use crate::queued::{self, Ahead, Queued};
-use crate::{Counter, Device};
+use crate::snapshot::fingerprint;
+use crate::{Counter, Device, SnapshotError};
 use engine::Engine;
 
 /// Reads that may go before something that waits longer, in a row.
@@ -54,6 +56,7 @@ pub struct EventFlash<V> {
     ahead: Ahead,
     capacity_bytes: u64,
     cycles_most: Option<u32>,
+    fingerprint: u64,
 }
 
 impl<V: Victim> EventFlash<V> {
@@ -71,6 +74,7 @@ impl<V: Victim> EventFlash<V> {
             ahead: Ahead::default(),
             capacity_bytes: u64::from(parameters.logical_pages) * page,
             cycles_most: parameters.wear.cycles_most,
+            fingerprint: fingerprint(&(parameters, events, seed)),
         }
     }
 }
@@ -100,6 +104,30 @@ impl<V: Victim> Device for EventFlash<V> {
 
     fn queued(&mut self) -> Option<&mut dyn Queued> {
         Some(self)
+    }
+
+    fn snapshot(&self) -> Option<Vec<u8>> {
+        let mut to = Writer::new(self.fingerprint);
+        self.engine.save(&mut to);
+        let (answered, arrived) = self.ahead.parts();
+        to.u64s(&[answered as u64]);
+        to.u64(arrived.len() as u64);
+        arrived.for_each(|at| to.u64s(&[u64::from(at.is_some()), at.unwrap_or(0)]));
+        Some(to.finish())
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        let mut from = Reader::new(bytes, self.fingerprint)?;
+        self.engine.load(&mut from)?;
+        let (mut answered, mut known) = ([0], [0; 2]);
+        from.u64s(&mut answered)?;
+        let mut arrived = Vec::new();
+        for _ in 0..from.count()? {
+            from.u64s(&mut known)?;
+            arrived.push((known[0] == 1).then_some(known[1]));
+        }
+        self.ahead = Ahead::from_parts(answered[0] as usize, arrived);
+        from.finish()
     }
 
     fn capacity(&self) -> Option<Bytes> {

@@ -6,9 +6,11 @@
 //!
 //! Invariants: as for the page map; a plane keeps one free block that only moves may open.
 
+use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::Victim;
 use crate::flash::geometry::NONE;
+use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
 
 /// The open block of a stream: its next page and its end.
@@ -67,6 +69,11 @@ impl<V: Victim> Store<V> {
             look: parameters.wear.dynamic_look_blocks,
             counts: Counts::default(),
         }
+    }
+
+    /// Logical and map pages.
+    pub fn page_count(&self) -> usize {
+        self.map.len()
     }
 
     /// The physical page of `lpn`.
@@ -218,6 +225,54 @@ impl<V: Victim> Store<V> {
         let Cleaning { victim, .. } = self.cleaning[plane as usize].take().expect("a victim");
         self.counts.erased_blocks += 1;
         self.blocks.release(plane, victim);
+    }
+
+    pub fn save(&self, to: &mut Writer) {
+        let Self {
+            geometry: _, map, reverse, blocks, frontiers, host_streams: _, width: _, ..
+        } = self;
+        let Self { victims, cleaning, load, load_most: _, look: _, counts, .. } = self;
+        to.u32s(map);
+        to.u32s(reverse);
+        blocks.save(to);
+        for Frontier { next, end } in frontiers {
+            to.u32s(&[*next, *end]);
+        }
+        victims.save(to);
+        for cleaning in cleaning {
+            let Cleaning { victim, page } = cleaning.unwrap_or(Cleaning { victim: NONE, page: 0 });
+            to.u32s(&[victim, page]);
+        }
+        to.u32s(load);
+        counts.save(to);
+    }
+
+    pub fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
+        let (logical, physical) = (self.map.len(), self.reverse.len());
+        from.indices(&mut self.map, physical)?;
+        from.indices(&mut self.reverse, logical)?;
+        self.blocks.load(from)?;
+        let mut pair = [0; 2];
+        for frontier in &mut self.frontiers {
+            from.u32s(&mut pair)?;
+            *frontier = Frontier { next: pair[0], end: pair[1] };
+            if frontier.next > frontier.end || frontier.end as usize > physical {
+                return Err(from.damaged());
+            }
+        }
+        self.victims.load(from)?;
+        for cleaning in &mut self.cleaning {
+            from.u32s(&mut pair)?;
+            let [victim, page] = pair;
+            if victim != NONE
+                && (victim >= self.geometry.block_count() || page > self.geometry.pages_per_block)
+            {
+                return Err(from.damaged());
+            }
+            *cleaning = (victim != NONE).then_some(Cleaning { victim, page });
+        }
+        from.u32s(&mut self.load)?;
+        self.counts.load(from)
     }
 
     /// Verifies maps and counts.

@@ -2,6 +2,7 @@
 
 mod dies;
 mod pages;
+mod state;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
