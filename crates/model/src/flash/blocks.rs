@@ -44,6 +44,9 @@ pub struct Block {
     pub valid: u16,
     /// What it is used for.
     pub state: BlockState,
+    /// The host stream that it was opened for; the number of streams where it takes moved pages of
+    /// all of them.
+    pub stream: u8,
 }
 
 /// All blocks of a device and the free ones of each plane.
@@ -62,7 +65,7 @@ impl Blocks {
     /// All blocks erased and free, in order.
     pub fn new(geometry: &Geometry) -> Self {
         let planes = geometry.plane_count() as usize;
-        let fresh = Block { erase_count: 0, valid: 0, state: BlockState::Free };
+        let fresh = Block { erase_count: 0, valid: 0, state: BlockState::Free, stream: 0 };
         Self {
             all: vec![fresh; geometry.block_count() as usize],
             per_plane: geometry.blocks_per_plane,
@@ -142,7 +145,8 @@ impl Blocks {
     pub(crate) fn save(&self, to: &mut Writer) {
         for block in &self.all {
             to.u32(block.erase_count);
-            to.u32(u32::from(block.valid) << 8 | block.state as u32);
+            let stream = u32::from(block.stream) << 24;
+            to.u32(stream | u32::from(block.valid) << 8 | block.state as u32);
         }
         to.u32s(&self.ring);
         to.u32s(&self.first);
@@ -154,7 +158,7 @@ impl Blocks {
             block.erase_count = from.u32()?;
             let word = from.u32()?;
             block.state = BlockState::of(word as u8).ok_or_else(|| from.damaged())?;
-            block.valid = u16::try_from(word >> 8).map_err(|_| from.damaged())?;
+            (block.valid, block.stream) = ((word >> 8) as u16, (word >> 24) as u8);
         }
         let blocks = self.all.len();
         from.indices(&mut self.ring, blocks)?;

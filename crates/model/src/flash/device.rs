@@ -15,12 +15,14 @@ use units::{Bytes, Nanos};
 
 use super::allocation::{ByDie, Dynamic, Static};
 use super::channel::Channel;
-use super::gc::{CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
+use super::gc::{ByStream, CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
 use super::mapping::block::{Bast, Fast, Replacement};
 use super::mapping::{BlockMapped, Mapping, PageMapped, PageRead, PageWrite, Translation};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{AllocationScheme, Counts, Error, EventFlash, FlashParameters, GcPolicy, Wear};
+use super::{
+    AllocationScheme, Counts, Error, EventFlash, FlashParameters, GcPolicy, StreamCounts, Wear,
+};
 use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Span, Watch};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
@@ -151,6 +153,10 @@ pub trait FlashDevice: Device {
     }
     /// Starts counting anew; wear goes on.
     fn reset_counts(&mut self);
+    /// Counts by host stream, the last one of what is in no stream; empty where the model has none.
+    fn stream_counts(&self) -> Vec<StreamCounts> {
+        Vec::new()
+    }
     /// Erase counts and remaining life.
     fn wear(&self) -> Wear;
     /// The physical page of a logical one, where it was written.
@@ -182,7 +188,12 @@ pub fn build(parameters: &FlashParameters, seed: u64) -> Result<Box<dyn FlashDev
             return Ok(blockwise(parameters, width, seed, |n| Fast::new(n, logs)));
         }
     }
-    let context = PolicyContext { geometry: &parameters.geometry, seed };
+    let context = PolicyContext { geometry: &parameters.geometry, pools_per_plane: 1, seed };
+    if !parameters.streams.block_shares.is_empty() {
+        let greedy = parameters.gc.policy == GcPolicy::Greedy;
+        let victims = ByStream::new(&context, &parameters.streams.block_shares, greedy);
+        return Ok(with_victims(parameters, victims, seed));
+    }
     Ok(match parameters.gc.policy {
         GcPolicy::Greedy => with_victims(parameters, Greedy::new(&context), seed),
         GcPolicy::Fifo => with_victims(parameters, Fifo::new(&context), seed),
@@ -472,6 +483,8 @@ impl<M: Mapping> Device for Flash<M> {
         let page = u64::from(self.page_bytes);
         let wear = self.wear();
         let counter = |name, value| Counter { name, value };
+        let streams = self.mapping.stream_counts();
+        let reclaim_units = streams.iter().map(|stream| stream.opened_blocks).sum();
         vec![
             counter("flash_requests", self.requests),
             counter("host_written_bytes", self.host_written_bytes),
@@ -486,6 +499,7 @@ impl<M: Mapping> Device for Flash<M> {
             counter("erased_blocks", counts.erased_blocks),
             counter("victim_blocks", counts.victims),
             counter("in_use_plane_pages", counts.in_use_pages_mean().unwrap_or(0.0).round() as u64),
+            counter("reclaim_units_opened", reclaim_units),
             counter("retired_blocks", u64::from(wear.retired_blocks)),
             counter("most_worn_block_erases", u64::from(wear.erases_max)),
         ]
@@ -510,6 +524,10 @@ impl<M: Mapping> FlashDevice for Flash<M> {
     fn reset_counts(&mut self) {
         self.mapping.reset_counts();
         (self.requests, self.host_written_bytes, self.host_read_bytes) = (0, 0, 0);
+    }
+
+    fn stream_counts(&self) -> Vec<StreamCounts> {
+        self.mapping.stream_counts()
     }
 
     fn wear(&self) -> Wear {

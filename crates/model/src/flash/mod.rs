@@ -8,6 +8,7 @@
 //! | [`mapping`] | where a logical page is: the translation layer |
 //! | [`allocation`] | which plane takes a page that is written |
 //! | [`gc`] | which block is cleaned, and when |
+//! | [`StreamParameters`] | which data are kept in blocks of their own |
 //! | [`wear`] | which block is opened next, when cold data move, how long it lives |
 //! | [`Flash`] | cuts requests into pages; the [`crate::Device`] |
 //! | [`snapshot`] | the whole state as bytes |
@@ -37,6 +38,7 @@ mod nand;
 mod parameters;
 pub mod reference;
 pub mod snapshot;
+mod streams;
 pub mod theory;
 mod timing;
 pub mod wear;
@@ -53,5 +55,6 @@ pub use geometry::{Geometry, NONE};
 pub use mapping::{Mapping, PageMapped, PageRead, PageWrite, Translation};
 pub use nand::{Nand, PageAt};
 pub use parameters::FlashParameters;
+pub use streams::{Isolation, StreamCounts, StreamParameters};
 pub use timing::{CellKind, Timing};
 pub use wear::{Wear, WearParameters};

@@ -2,7 +2,7 @@
 
 use super::{
     AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, GcPolicy, Geometry,
-    Timing, Translation, WearParameters,
+    Isolation, StreamParameters, Timing, Translation, WearParameters,
 };
 
 /// The parameters of a flash device.
@@ -21,6 +21,8 @@ pub struct FlashParameters {
     /// Streams that are written to blocks of their own, at least 1; requests belong to the stream
     /// of their number modulo this.
     pub host_streams: u32,
+    /// How streams are kept apart.
+    pub streams: StreamParameters,
     /// Cleaning.
     pub gc: GcParameters,
     /// Wear.
@@ -65,7 +67,17 @@ impl FlashParameters {
     /// Blocks of each plane that cannot hold old data: the free ones that cleaning keeps, and the
     /// open ones.
     pub fn reserved_blocks_per_plane(&self) -> u32 {
-        self.gc.low_blocks + self.host_streams + u32::from(self.gc.separate)
+        self.gc.low_blocks + self.frontiers_per_plane()
+    }
+
+    /// Open blocks of each plane: of the streams, and for moved pages.
+    pub(crate) fn frontiers_per_plane(&self) -> u32 {
+        let for_moves = match self.streams.isolation {
+            _ if !self.gc.separate => 0,
+            Isolation::Initial => 1,
+            Isolation::Persistent => self.host_streams,
+        };
+        self.host_streams + for_moves
     }
 
     /// Time of a summary, ns.
@@ -108,6 +120,7 @@ impl FlashParameters {
         if self.host_streams == 0 || self.host_streams > 64 {
             return Err(Flaw::new("streams", "there are from 1 to 64 streams"));
         }
+        self.streams.flaw(self.host_streams, self.gc.policy)?;
         if self.gc.low_blocks < 2 {
             let cause = "cleaning needs one free block for new data and one for moves";
             return Err(Flaw::new("gc.low_blocks", cause));
@@ -147,6 +160,10 @@ impl FlashParameters {
             if self.translation != Translation::Page {
                 let cause = "the event model has a page map only";
                 return Err(Flaw::new("mapping.kind", cause));
+            }
+            if self.streams.isolation == Isolation::Persistent {
+                let cause = "the event model moves pages of all streams to shared blocks";
+                return Err(Flaw::new("stream_isolation", cause));
             }
             if self.one_at_a_time {
                 let cause = "the event model counts commands: give queue.depth = 1";

@@ -13,7 +13,7 @@ use units::{Bytes, Nanos};
 
 use super::{
     AllocationScheme, CellKind, FlashParameters, GcMode, GcParameters, GcPolicy, Geometry, Order,
-    Timing, Translation, WearParameters,
+    StreamParameters, Timing, Translation, WearParameters,
 };
 
 /// Configuration A.
@@ -42,6 +42,7 @@ pub fn configuration_a() -> FlashParameters {
         translation: Translation::Page,
         allocation: AllocationScheme::Static(Order::CWDP),
         host_streams: 1,
+        streams: StreamParameters::default(),
         gc: GcParameters {
             policy: GcPolicy::Greedy,
             mode: GcMode::Foreground,

@@ -16,7 +16,7 @@ use super::Parameter;
 use super::check::{Flaw, count, flaw, optional, positive, share, time};
 use crate::flash::{
     AllocationScheme, CellKind, FlashDevice, FlashParameters, GcMode, GcParameters, GcPolicy,
-    Geometry, Order, Timing, Translation, WearParameters, build,
+    Geometry, Isolation, Order, StreamParameters, Timing, Translation, WearParameters, build,
 };
 
 /// `[device]` of `kind = "flash"`.
@@ -45,6 +45,13 @@ pub struct FlashSpec {
     /// Streams that are written to blocks of their own.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub streams: u32,
+    /// What becomes of pages of a stream that cleaning moves: `initial` (blocks that all streams
+    /// share) or `persistent` (blocks of their stream).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stream_isolation: Isolation,
+    /// Share of the blocks that each stream gets, where they are persistently isolated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stream_shares: Vec<f64>,
     /// Bytes of a summary programmed behind the last page of a block that requests filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_bytes: Option<u32>,
@@ -290,6 +297,10 @@ impl FlashSpec {
             translation: self.mapping.translation(),
             allocation: self.allocation_scheme().unwrap_or(AllocationScheme::Dynamic),
             host_streams: self.streams,
+            streams: StreamParameters {
+                isolation: self.stream_isolation,
+                block_shares: self.stream_shares.clone(),
+            },
             gc: self.gc.parameters(),
             wear: WearParameters {
                 dynamic_look_blocks: self.wear.dynamic_look_blocks.unwrap_or(1),
@@ -501,6 +512,16 @@ mod tests {
             "policy = \"greedy\"\nmode = \"deferred\"",
         ] {
             let profile = read("generic-slc-8g", "policy = \"greedy\"", with).expect(with);
+            let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect(with);
+            assert_eq!(again, profile, "{with}");
+        }
+        for with in [
+            "allocation = \"CWDP\"\nstreams = 4",
+            "allocation = \"CWDP\"\nstreams = 4\nstream_isolation = \"persistent\"",
+            "allocation = \"CWDP\"\nstreams = 2\nstream_isolation = \"persistent\"\n\
+             stream_shares = [0.3, 0.7]",
+        ] {
+            let profile = read("generic-slc-8g", "allocation = \"CWDP\"", with).expect(with);
             let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect(with);
             assert_eq!(again, profile, "{with}");
         }

@@ -21,7 +21,7 @@ impl Fifo {
     /// No closed block yet.
     pub fn new(context: &PolicyContext) -> Self {
         let geometry = context.geometry;
-        Self { queues: Queues::new(geometry.plane_count()), block_count: geometry.block_count() }
+        Self { queues: Queues::new(context.pool_count()), block_count: geometry.block_count() }
     }
 }
 

@@ -9,7 +9,6 @@
 use super::{PolicyContext, Victim};
 use crate::SnapshotError;
 use crate::flash::Blocks;
-use crate::flash::blocks::BlockState;
 use crate::flash::geometry::NONE;
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::theory;
@@ -35,7 +34,7 @@ impl Greedy {
     /// No closed block yet.
     pub fn new(context: &PolicyContext) -> Self {
         let lists = context.geometry.pages_per_block + 1;
-        let planes = context.geometry.plane_count() as usize;
+        let planes = context.pool_count() as usize;
         let unlinked = Link { previous: NONE, next: NONE };
         Self {
             lists,
@@ -84,7 +83,7 @@ impl Victim for Greedy {
         self.link(plane, block, valid);
     }
 
-    fn take(&mut self, plane: u32, blocks: &Blocks) -> Option<u32> {
+    fn take(&mut self, plane: u32, _blocks: &Blocks) -> Option<u32> {
         let mut valid = self.floor[plane as usize];
         while valid < self.lists {
             let block = self.heads[(plane * self.lists + valid) as usize];
@@ -95,9 +94,6 @@ impl Victim for Greedy {
             }
             valid += 1;
         }
-        debug_assert!(
-            blocks.of_plane(plane).all(|block| blocks.get(block).state != BlockState::Closed)
-        );
         self.floor[plane as usize] = self.lists;
         None
     }

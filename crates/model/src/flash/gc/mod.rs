@@ -7,6 +7,7 @@
 //! taken is not offered again before it is closed again; as long as some closed block has a dead
 //! page, taking victims one after another reaches one. Property-tested against slow oracles.
 
+pub mod by_stream;
 pub mod cost_benefit;
 pub mod d_choices;
 pub mod fifo;
@@ -14,6 +15,7 @@ pub mod greedy;
 mod members;
 pub mod windowed;
 
+pub use by_stream::ByStream;
 pub use cost_benefit::CostBenefit;
 pub use d_choices::DChoices;
 pub use fifo::Fifo;
@@ -30,6 +32,9 @@ use crate::SnapshotError;
 /// no business of it. Calls are static (the translation layer is generic), so an empty method costs
 /// nothing.
 pub trait Victim: Send + Clone {
+    /// `block` of `plane` was opened for host stream `stream`.
+    fn opened(&mut self, _plane: u32, _block: u32, _stream: u8) {}
+
     /// `block` of `plane` was written full; `valid` of its pages still hold data.
     fn closed(&mut self, plane: u32, block: u32, valid: u16);
 
@@ -117,6 +122,16 @@ pub struct GcParameters {
 pub struct PolicyContext<'a> {
     /// The device.
     pub geometry: &'a Geometry,
+    /// Sets of blocks that victims are chosen from, in each plane: all blocks are one, unless
+    /// streams have their own.
+    pub pools_per_plane: u32,
     /// Decides every random choice.
     pub seed: u64,
+}
+
+impl PolicyContext<'_> {
+    /// Sets of blocks that victims are chosen from.
+    pub fn pool_count(&self) -> u32 {
+        self.geometry.plane_count() * self.pools_per_plane
+    }
 }

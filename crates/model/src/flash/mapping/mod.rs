@@ -12,7 +12,7 @@ pub use page::PageMapped;
 
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{Blocks, Counts, FlashParameters, Flaw};
+use super::{Blocks, Counts, FlashParameters, Flaw, StreamCounts};
 use crate::SnapshotError;
 use crate::observe::{Off, Watch};
 use stats::rng::Rng;
@@ -166,6 +166,11 @@ pub trait Mapping: Send {
 
     /// Starts counting anew, wear not included.
     fn reset_counts(&mut self);
+
+    /// Counts by host stream, the last one of what is in no stream; empty where there are none.
+    fn stream_counts(&self) -> Vec<StreamCounts> {
+        Vec::new()
+    }
 
     /// The blocks.
     fn blocks(&self) -> &Blocks;

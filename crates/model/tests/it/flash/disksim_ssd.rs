@@ -45,6 +45,7 @@ fn configuration() -> FlashParameters {
         translation: Translation::Page,
         allocation: AllocationScheme::ByDie(Order::CWDP),
         host_streams: 1,
+        streams: model::flash::StreamParameters::default(),
         gc: GcParameters {
             policy: GcPolicy::Greedy,
             mode: GcMode::Deferred,

@@ -10,4 +10,5 @@ mod oracle;
 mod papers;
 mod slow_ftl;
 mod steady;
+mod streams;
 mod support;

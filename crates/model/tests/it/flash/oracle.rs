@@ -2,8 +2,8 @@
 
 use model::flash::reference::configuration_a;
 use model::flash::{
-    AllocationScheme, FlashDevice, FlashParameters, GcMode, GcPolicy, Geometry, Order,
-    WearParameters,
+    AllocationScheme, FlashDevice, FlashParameters, GcMode, GcPolicy, Geometry, Isolation, Order,
+    StreamParameters, WearParameters,
 };
 use proptest::prelude::*;
 use stats::rng::Rng;
@@ -30,6 +30,7 @@ fn small(rooms: Rooms) -> FlashParameters {
     parameters.gc.separate = rooms.separate;
     parameters.gc.low_blocks = rooms.low;
     parameters.host_streams = rooms.streams;
+    parameters.streams = rooms.isolation(rooms.streams);
     parameters.wear = rooms.wear;
     if rooms.round_robin {
         parameters.allocation = AllocationScheme::RoundRobin;
@@ -52,9 +53,23 @@ struct Rooms {
     separate: bool,
     low: u32,
     streams: u32,
+    /// Whether streams are persistently isolated, and have shares of the blocks.
+    isolated: (bool, bool),
     wear: WearParameters,
     round_robin: bool,
     fill: f64,
+}
+
+impl Rooms {
+    fn isolation(&self, streams: u32) -> StreamParameters {
+        let (persistent, shares) = self.isolated;
+        let can = matches!(self.policy, GcPolicy::Greedy | GcPolicy::Fifo);
+        let count = if persistent && shares && can { streams } else { 0 };
+        StreamParameters {
+            isolation: if persistent { Isolation::Persistent } else { Isolation::Initial },
+            block_shares: (1..=count).map(f64::from).collect(),
+        }
+    }
 }
 
 fn rooms() -> impl Strategy<Value = Rooms> {
@@ -76,15 +91,15 @@ fn rooms() -> impl Strategy<Value = Rooms> {
             cycles_most,
         },
     );
-    let shape = (1u32..3, 10u32..24, 2u32..17, 2u32..5, 1u32..3);
-    (shape, policy, mode, wear, any::<bool>(), any::<bool>(), 0.3f64..1.0).prop_map(
+    let shape = (1u32..3, 10u32..24, 2u32..17, 2u32..5, 1u32..4);
+    let flags = (any::<bool>(), any::<bool>(), any::<(bool, bool)>());
+    (shape, policy, mode, wear, flags, 0.3f64..1.0).prop_map(
         |(
             (planes, blocks, pages, low, streams),
             policy,
             mode,
             wear,
-            separate,
-            round_robin,
+            (separate, round_robin, isolated),
             fill,
         )| {
             Rooms {
@@ -96,6 +111,7 @@ fn rooms() -> impl Strategy<Value = Rooms> {
                 separate,
                 low,
                 streams,
+                isolated,
                 wear,
                 round_robin,
                 fill,
@@ -217,6 +233,7 @@ fn every_policy_agrees(requests: u64) {
             separate: true,
             low: 2,
             streams: 1,
+            isolated: (false, false),
             wear: WearParameters::default(),
             round_robin,
             fill: 0.9,

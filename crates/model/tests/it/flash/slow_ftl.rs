@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::flash::{AllocationScheme, FlashParameters, GcMode, GcPolicy, Geometry, Order};
+use model::flash::{
+    AllocationScheme, FlashParameters, GcMode, GcPolicy, Geometry, Isolation, Order,
+};
 use stats::rng;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +25,16 @@ struct Block {
     state: State,
     /// What was written, page by page: logical page and number of the write.
     pages: Vec<(u32, u64)>,
+    /// What it was opened for, a host stream or [`MOVED`].
+    stream: u32,
     erases: u32,
     closed_at: u64,
     changed_at: u64,
 }
+
+/// The stream of moved pages where all streams share it; where each has its own, it is counted from
+/// there.
+const MOVED: u32 = 1000;
 
 /// The slow layer.
 #[derive(Debug)]
@@ -35,7 +43,8 @@ pub struct SlowFtl {
     map: BTreeMap<u32, (u32, u32)>,
     blocks: Vec<Block>,
     free: Vec<VecDeque<u32>>,
-    /// Open blocks by plane and stream; moved pages are stream `u32::MAX` where they are separate.
+    /// Open blocks by plane and stream; moved pages are in streams from [`MOVED`] on where they
+    /// are separate.
     open: BTreeMap<(u32, u32), u32>,
     /// Victim and next page, and whether wear levelling chose it, by plane.
     cleaning: BTreeMap<u32, (u32, u32, bool)>,
@@ -59,8 +68,14 @@ impl SlowFtl {
     pub fn new(parameters: &FlashParameters, seed: u64) -> Self {
         let geometry = parameters.geometry;
         let planes = geometry.plane_count() as usize;
-        let block =
-            Block { state: State::Free, pages: Vec::new(), erases: 0, closed_at: 0, changed_at: 0 };
+        let block = Block {
+            state: State::Free,
+            pages: Vec::new(),
+            stream: 0,
+            erases: 0,
+            closed_at: 0,
+            changed_at: 0,
+        };
         let per_plane = geometry.blocks_per_plane;
         let room = per_plane - parameters.reserved_blocks_per_plane();
         let most = parameters.logical_pages.div_ceil(planes as u32);
@@ -200,6 +215,7 @@ impl SlowFtl {
         queue.swap(0, best);
         let block = queue.pop_front().expect("a free block");
         self.blocks[block as usize].state = State::Open;
+        self.blocks[block as usize].stream = stream;
         self.open.insert((plane, stream), block);
         block
     }
@@ -242,9 +258,7 @@ impl SlowFtl {
         while left > 0 && self.live_pages(victim) > 0 {
             if self.is_live(victim, page) {
                 let data = self.blocks[victim as usize].pages[page as usize];
-                let separate = self.parameters.gc.separate;
-                let last = self.parameters.host_streams - 1;
-                self.append(plane, if separate { u32::MAX } else { last }, data);
+                self.append(plane, self.stream_for_moves(victim), data);
                 self.moved += 1;
                 left -= 1;
             }
@@ -255,6 +269,17 @@ impl SlowFtl {
             self.erase(plane, victim);
         }
         true
+    }
+
+    fn stream_for_moves(&self, victim: u32) -> u32 {
+        let own = self.blocks[victim as usize].stream;
+        let persistent = self.parameters.streams.isolation == Isolation::Persistent;
+        match (persistent, self.parameters.gc.separate) {
+            (true, true) if own < MOVED => MOVED + own,
+            (true, _) => own,
+            (false, true) => MOVED,
+            (false, false) => self.parameters.host_streams - 1,
+        }
     }
 
     fn erase(&mut self, plane: u32, victim: u32) {
@@ -304,6 +329,10 @@ impl SlowFtl {
     }
 
     fn victim(&mut self, plane: u32) -> Option<u32> {
+        let shares = self.parameters.streams.block_shares.clone();
+        if !shares.is_empty() {
+            return self.victim_by_share(plane, &shares);
+        }
         let mut closed = self.closed(plane);
         let block = |number: &u32| &self.blocks[*number as usize];
         match self.parameters.gc.policy {
@@ -336,6 +365,50 @@ impl SlowFtl {
                 closed.into_iter().rev().max_by(|a, b| merit(a).total_cmp(&merit(b)))
             }
         }
+    }
+
+    /// The stream that exceeds its share most, unless it has nothing to gain.
+    fn victim_by_share(&mut self, plane: u32, shares: &[f64]) -> Option<u32> {
+        let stream = |block: u32| (self.blocks[block as usize].stream % MOVED) as usize;
+        let mut used = vec![0.0; shares.len()];
+        for block in self.blocks_of(plane) {
+            let idle = matches!(
+                self.blocks[block as usize].state,
+                State::Free | State::Retired | State::Cleaning
+            );
+            used[stream(block)] += f64::from(u8::from(!idle));
+        }
+        let sum: f64 = shares.iter().sum();
+        let mut order: Vec<usize> = (0..shares.len()).collect();
+        let excess = |at: &usize| used[*at] / (shares[*at] / sum);
+        order.sort_by(|a, b| excess(b).total_cmp(&excess(a)));
+        let mut whole = None;
+        for own in order {
+            let closed: Vec<u32> = self
+                .closed(plane)
+                .into_iter()
+                .filter(|b| (self.blocks[*b as usize].stream % MOVED) as usize == own)
+                .collect();
+            let Some(victim) = self.first_by_policy(&closed) else { continue };
+            if self.live_pages(victim) < self.geometry().pages_per_block {
+                return Some(victim);
+            }
+            // Closed anew.
+            let clock = self.tick(plane);
+            let block = &mut self.blocks[victim as usize];
+            (block.closed_at, block.changed_at) = (clock, clock);
+            whole = whole.or(Some(closed));
+        }
+        self.first_by_policy(&whole?)
+    }
+
+    fn first_by_policy(&self, closed: &[u32]) -> Option<u32> {
+        let block = |number: &u32| &self.blocks[*number as usize];
+        let closed = closed.iter().copied();
+        if self.parameters.gc.policy == GcPolicy::Fifo {
+            return closed.min_by_key(|number| block(number).closed_at);
+        }
+        closed.min_by_key(|number| (self.live_pages(*number), u64::MAX - block(number).changed_at))
     }
 
     fn lists_remove(&mut self, plane: u32, block: u32) {

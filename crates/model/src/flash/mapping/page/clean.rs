@@ -189,6 +189,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         if self.blocks.get(victim).valid == 0 {
             self.cleaning[plane as usize] = NO_CLEANING;
             self.counts.erased_blocks += 1;
+            self.tally.erased(self.blocks.get(victim).stream);
             ns += nand.erase_ns();
             if self.wear.is_worn_out(self.blocks.get(victim).erase_count + 1) {
                 self.retire_or_release(plane, victim);
@@ -232,7 +233,9 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
 
     /// Moves the first `live` pages of `moving` to the frontier for them; gives the time it takes.
     fn relocate(&mut self, nand: &Nand, plane: u32, live: usize) -> u64 {
-        let at = (plane * self.width + self.width - 1) as usize;
+        let victim = self.cleaning[plane as usize].victim;
+        let at = self.frontier_for_moves(plane, victim);
+        self.tally_moves(plane, at, victim, live as u64);
         let (mut done, mut ns) = (0, 0);
         while done < live {
             self.ready(plane, at);
@@ -243,7 +246,6 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             let lpns = &self.moving[done..done + count];
             self.reverse[first as usize..first as usize + count].copy_from_slice(lpns);
             let target = first / self.geometry.pages_per_block;
-            let victim = self.cleaning[plane as usize].victim;
             ns += if let Some(copy_ns) = nand.uniform_copy_ns() {
                 copy_ns * count as u64
             } else {

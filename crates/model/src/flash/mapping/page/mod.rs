@@ -3,13 +3,15 @@
 //! Two flat arrays of 32-bit numbers, logical to physical (`map`) and back (`reverse`). A physical
 //! page is live exactly where the two agree: `map[reverse[ppn]] == ppn`; there is no bitmap, and a
 //! page dies by its logical page being mapped elsewhere. Each plane has open blocks (*frontiers*),
-//! one per host stream and, where cleaning is kept apart from new data, one more for moved pages.
+//! one per host stream and, where cleaning is kept apart from new data, one more for moved pages or,
+//! where streams are persistently isolated, one more for each of them.
 //!
 //! Cleaning is in [`clean`]. Invariants, audited in tests: the maps agree for every mapped page;
 //! valid counts are those of the maps; no block is in two places; a plane never runs out of free
 //! blocks. The slow oracle in `tests/it/flash` agrees page for page.
 
 mod clean;
+mod open;
 mod state;
 mod steady;
 
@@ -22,8 +24,9 @@ use crate::flash::gc::{GcMode, Victim};
 use crate::flash::geometry::NONE;
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
+use crate::flash::streams::{StreamCounts, Tally};
 use crate::flash::wear::WearLevelling;
-use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
+use crate::flash::{Blocks, Counts, FlashParameters, Geometry, Isolation};
 use crate::observe::{Cause, Watch};
 
 /// An open block and where the next page of it goes.
@@ -60,8 +63,11 @@ pub struct PageMapped<V, A> {
     /// By plane, then stream.
     frontiers: Vec<Frontier>,
     host_streams: u32,
-    /// Frontiers per plane.
+    /// Frontiers per plane: one for each stream, then those for moved pages.
     width: u32,
+    /// Whether moved pages stay in their stream.
+    persistent: bool,
+    tally: Tally,
     victims: V,
     allocation: A,
     /// By plane.
@@ -86,7 +92,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
     pub fn new(parameters: &FlashParameters, victims: V, allocation: A) -> Self {
         let geometry = parameters.geometry;
         let planes = geometry.plane_count() as usize;
-        let width = parameters.host_streams + u32::from(parameters.gc.separate);
+        let width = parameters.frontiers_per_plane();
         let reserve = parameters.reserved_blocks_per_plane();
         Self {
             map: vec![NONE; parameters.logical_pages as usize],
@@ -95,6 +101,8 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
             frontiers: vec![CLOSED; planes * width as usize],
             host_streams: parameters.host_streams,
             width,
+            persistent: parameters.streams.isolation == Isolation::Persistent,
+            tally: Tally::new(parameters.host_streams),
             victims,
             allocation,
             cleaning: vec![NO_CLEANING; planes],
@@ -134,35 +142,6 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
     fn is_live(&self, ppn: u32) -> bool {
         let lpn = self.reverse[ppn as usize];
         self.map.get(lpn as usize) == Some(&ppn)
-    }
-
-    /// Makes sure that frontier `at` of `plane` has a page left.
-    #[inline]
-    fn ready(&mut self, plane: u32, at: usize) {
-        if self.frontiers[at].next == self.frontiers[at].end {
-            self.turn_over(plane, at);
-        }
-    }
-
-    /// Closes the full block of frontier `at`, if it has one, and opens another.
-    #[cold]
-    fn turn_over(&mut self, plane: u32, at: usize) {
-        self.close(plane, at);
-        let pages = self.geometry.pages_per_block;
-        let block = self.blocks.open(plane, self.wear.look());
-        self.frontiers[at] = Frontier { next: block * pages, end: (block + 1) * pages };
-    }
-
-    fn close(&mut self, plane: u32, at: usize) {
-        let Frontier { next, end } = self.frontiers[at];
-        debug_assert_eq!(next, end);
-        if end != 0 {
-            let block = self.block_of(end - 1);
-            let info = &mut self.blocks.all[block as usize];
-            info.state = BlockState::Closed;
-            self.victims.closed(plane, block, info.valid);
-            self.frontiers[at] = CLOSED;
-        }
     }
 
     /// The page `ppn`, which was live, is so no more.
@@ -279,6 +258,11 @@ impl<V: Victim, A: Allocation> Mapping for PageMapped<V, A> {
 
     fn reset_counts(&mut self) {
         self.counts = Counts::default();
+        self.reset_tally();
+    }
+
+    fn stream_counts(&self) -> Vec<StreamCounts> {
+        self.tally()
     }
 
     fn blocks(&self) -> &Blocks {

@@ -70,6 +70,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         to.u32s(&self.live);
         to.u32s(&self.live_most);
         self.counts.save(to);
+        self.tally.save(to);
     }
 
     pub(super) fn load_state(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
@@ -77,6 +78,10 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         from.indices(&mut self.map, physical)?;
         from.indices(&mut self.reverse, logical)?;
         self.blocks.load(from)?;
+        let streams = self.host_streams;
+        if self.blocks.all.iter().any(|block| u32::from(block.stream) > streams) {
+            return Err(from.damaged());
+        }
         for frontier in &mut self.frontiers {
             *frontier = Frontier { next: from.u32()?, end: from.u32()? };
             if frontier.next > frontier.end || frontier.end as usize > physical {
@@ -94,6 +99,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         self.wear.load(from)?;
         from.u32s(&mut self.live)?;
         from.u32s(&mut self.live_most)?;
-        self.counts.load(from)
+        self.counts.load(from)?;
+        self.tally.load(from)
     }
 }

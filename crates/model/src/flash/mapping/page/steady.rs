@@ -46,7 +46,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
     fn construct_full(&mut self, plane: u32, lpns: &[u32]) {
         let pages = self.geometry.pages_per_block as usize;
         for lpns in lpns.chunks(pages) {
-            let block = self.blocks.open(plane, 1);
+            let block = self.open_block(plane, 0, 1);
             let first = block * pages as u32;
             for (&lpn, ppn) in lpns.iter().zip(first..) {
                 self.put(lpn, ppn);
@@ -66,7 +66,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         let pages = self.geometry.pages_per_block;
         let mut left = lpns;
         for at in plane * self.width..(plane + 1) * self.width {
-            let block = self.blocks.open(plane, 1);
+            let block = self.open_block(plane, at - plane * self.width, 1);
             let depth = (rng.below(u64::from(pages)) as usize).min(left.len());
             let (own, rest) = left.split_at(depth);
             left = rest;
@@ -81,7 +81,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         let closed = self.blocks.free_count(plane) - self.low;
         let live = self.live_of_closed(closed, left.len() as u32);
         for live in live {
-            let block = self.blocks.open(plane, 1);
+            let block = self.open_block(plane, 0, 1);
             let (own, rest) = left.split_at(live as usize);
             left = rest;
             self.scatter(block, own, rng);
