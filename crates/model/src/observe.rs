@@ -195,6 +195,8 @@ pub enum TrackKind {
     Server,
     /// The arm of a disk.
     Arm,
+    /// The track buffer of a disk.
+    Buffer,
     /// A bus to dies.
     Channel,
     /// A unit of flash that does one thing at a time; or a plane, where planes work on their own.
@@ -212,6 +214,7 @@ impl TrackKind {
             Self::Flush => "flush",
             Self::Server => "server",
             Self::Arm => "arm",
+            Self::Buffer => "buffer",
             Self::Channel => "channel",
             Self::Die => "die",
             Self::Gc => "gc",
@@ -406,6 +409,17 @@ pub trait Watch {
     /// A resource is at work.
     fn span(&mut self, span: Span);
 
+    /// What follows is told of request `index` of the trace, in a model that serves requests in
+    /// another order than they came.
+    fn request(&mut self, index: usize) {
+        let _ = index;
+    }
+
+    /// The path of the request at hand so far; what follows starts a new one.
+    fn take_path(&mut self) -> Path {
+        Path::default()
+    }
+
     /// Submits `request` to the device behind on behalf of the request at hand, whose path goes on
     /// there.
     fn forward<D: Device + ?Sized>(
@@ -463,6 +477,32 @@ impl Watch for Off {
     }
 }
 
+/// The way of a request through moments: each spends what lies between the moment before and it.
+///
+/// A moment that has passed already costs nothing, so work that runs beside other work is told in
+/// the order in which it ends, and the parts sum to the last moment less the first.
+pub(crate) struct Way<'a, W> {
+    pub watch: &'a mut W,
+    at_ns: u64,
+}
+
+impl<'a, W: Watch> Way<'a, W> {
+    /// From `at_ns` on.
+    #[inline]
+    pub fn new(watch: &'a mut W, at_ns: u64) -> Self {
+        Self { watch, at_ns }
+    }
+
+    /// Until `moment_ns` the request spends its time on `cause`.
+    #[inline]
+    pub fn until(&mut self, cause: Cause, moment_ns: u64) {
+        if W::ACTIVE {
+            self.watch.spend(cause, moment_ns.saturating_sub(self.at_ns));
+            self.at_ns = self.at_ns.max(moment_ns);
+        }
+    }
+}
+
 /// A probe listens, and the path of the request at hand is kept.
 pub struct On<'a> {
     probe: &'a mut dyn Probe,
@@ -499,6 +539,14 @@ impl Watch for On<'_> {
         if span.end_ns > span.start_ns {
             self.probe.span(&span);
         }
+    }
+
+    fn request(&mut self, index: usize) {
+        self.probe.request(index);
+    }
+
+    fn take_path(&mut self) -> Path {
+        std::mem::take(&mut self.path)
     }
 
     fn forward<D: Device + ?Sized>(

@@ -37,7 +37,11 @@ pub(crate) struct Arm {
 /// The times of a transfer between platter and buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transfer {
-    /// The arm was on the first track.
+    /// The arm began to move.
+    pub from_ns: u64,
+    /// It was over the first track and had settled.
+    pub moved_ns: u64,
+    /// The first sector may pass from then on: the arm is there, and what is to be written too.
     pub on_track_ns: u64,
     /// The first sector (in logical order) began to pass.
     pub start_ns: u64,
@@ -87,12 +91,15 @@ impl Mechanism {
         let first = self.layout.locate(lbn);
         let least = if fresh { self.settle_ns } else { 0 };
         let moved = self.move_ns(*arm, &first, write).max(least);
-        let on_track_ns = (now_ns + moved).max(earliest_ns);
+        let moved_ns = now_ns + moved;
+        let on_track_ns = moved_ns.max(earliest_ns);
         let wait = self.spindle.ticks_until(on_track_ns, first.angle);
         let start_ns = on_track_ns + self.spindle.time_ns(wait);
         let passed = wait.div_euclid(first.sector_ticks).min(u64::from(first.run_before)) as u32;
         *arm = Arm { cylinder: first.cylinder, head: first.head };
         let mut transfer = Transfer {
+            from_ns: now_ns,
+            moved_ns,
             on_track_ns,
             start_ns,
             end_ns: start_ns,

@@ -17,8 +17,10 @@
 mod angle;
 mod arm;
 pub mod layout;
+mod observed;
 pub mod parameters;
 mod queue;
+mod read_ahead;
 pub mod seek;
 mod segments;
 mod state;
@@ -38,7 +40,7 @@ pub use self::parameters::{
 use self::queue::Queue;
 use self::segments::Segments;
 use self::write_back::WriteBack;
-use crate::observe::{Cause, Path, Probe};
+use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Watch, Way};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
 
@@ -71,6 +73,8 @@ pub struct Hdd {
     depth: usize,
     most_wait_ns: u64,
     queue: Queue,
+    /// What arm and buffer did was told up to here.
+    told_until: [u64; 2],
     /// Of the parameters.
     fingerprint: u64,
 }
@@ -143,16 +147,17 @@ impl Hdd {
             depth: parameters.queue.depth as usize,
             most_wait_ns: parameters.queue.most_wait_ns,
             queue: Queue::default(),
+            told_until: [0; 2],
             fingerprint: fingerprint(parameters),
         }
     }
 
-    fn read(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
-        self.advance_read_ahead(start);
+    fn read<W: Watch>(&mut self, start: u64, lbn: u64, count: u32, way: &mut Way<W>) -> u64 {
+        self.advance_read_ahead(start, way);
         let end = lbn + u64::from(count);
         if self.write_back.holds(lbn, end) {
             self.counts.read_hits += 1;
-            return self.buffer_answer(start, count);
+            return self.buffer_answer(start, count, way);
         }
         let found = self.segments.find(lbn);
         self.streaming = found.is_some() || self.segments.ending_at(lbn).is_some();
@@ -160,35 +165,54 @@ impl Hdd {
         let completion = match found {
             Some(index) if self.segments.get(index).end >= end => {
                 self.counts.read_hits += 1;
-                let begin = start + self.overhead.read_hit_ns[after] + self.bus.preparation_ns;
+                let command = start + self.overhead.read_hit_ns[after];
+                let begin = command + self.bus.preparation_ns;
                 self.segments.touch(index);
                 self.continue_after_hit(index, begin);
-                begin + u64::from(count) * self.bus.read_sector_ns
+                let done = begin + u64::from(count) * self.bus.read_sector_ns;
+                way.until(Cause::Controller, command);
+                way.until(Cause::Cache, done);
+                self.tell_buffer((start, done), way);
+                done
             }
-            Some(index) => self.read_rest(start, index, lbn, end),
+            Some(index) => self.read_rest(start, index, lbn, end, way),
             None => match self.ahead {
                 // Its first sector is the one that is being read ahead.
                 Some(ahead) if ahead.next == lbn && lbn < ahead.limit => {
-                    self.read_rest(start, ahead.segment, lbn, end)
+                    self.read_rest(start, ahead.segment, lbn, end, way)
                 }
-                _ => self.read_miss(start, lbn, count),
+                _ => self.read_miss(start, lbn, count, way),
             },
         };
-        completion + self.overhead.read_completion_ns
+        let completion = completion + self.overhead.read_completion_ns;
+        way.until(Cause::Controller, completion);
+        completion
     }
 
     /// When a read that needs no platter is complete.
-    fn buffer_answer(&self, start: u64, count: u32) -> u64 {
+    fn buffer_answer<W: Watch>(&mut self, start: u64, count: u32, way: &mut Way<W>) -> u64 {
         let begin = start + self.overhead.read_hit_ns[usize::from(self.after_write)];
         let data = u64::from(count) * self.bus.read_sector_ns + self.bus.preparation_ns;
-        begin + data + self.overhead.read_completion_ns
+        let completion = begin + data + self.overhead.read_completion_ns;
+        way.until(Cause::Controller, begin);
+        way.until(Cause::Cache, begin + data);
+        way.until(Cause::Controller, completion);
+        self.tell_buffer((start, completion), way);
+        completion
     }
 
     /// The front of `lbn..end` is in segment `index`; the rest comes from the platter.
-    fn read_rest(&mut self, start: u64, index: usize, lbn: u64, end: u64) -> u64 {
+    fn read_rest<W: Watch>(
+        &mut self,
+        start: u64,
+        index: usize,
+        lbn: u64,
+        end: u64,
+        way: &mut Way<W>,
+    ) -> u64 {
         self.counts.partial_hits += 1;
-        let after = usize::from(self.after_write);
-        let begin = start + self.overhead.read_hit_ns[after] + self.bus.preparation_ns;
+        let command = start + self.overhead.read_hit_ns[usize::from(self.after_write)];
+        let begin = command + self.bus.preparation_ns;
         self.segments.touch(index);
         let (next, rest) = (self.segments.get(index).end, end - self.segments.get(index).end);
         let going_on = self
@@ -200,12 +224,17 @@ impl Hdd {
         self.arm_free_at = transfer.end_ns;
         self.start_read_ahead(index, end, lbn, transfer.end_ns);
         let whole = (end - lbn) * self.bus.read_sector_ns;
+        way.until(Cause::Controller, command);
+        way.along(&transfer);
+        self.tell_arm(&transfer, Op::Read, Purpose::Request, way);
+        way.until(Cause::Transfer, transfer.bus_end_ns);
+        way.until(Cause::Cache, begin + whole);
         (begin + whole).max(transfer.bus_end_ns)
     }
 
-    fn read_miss(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
+    fn read_miss<W: Watch>(&mut self, start: u64, lbn: u64, count: u32, way: &mut Way<W>) -> u64 {
         let begin = start + self.overhead.read_miss_ns[usize::from(self.after_write)];
-        self.advance_read_ahead(begin);
+        self.advance_read_ahead(begin, way);
         self.ahead = None;
         let from = begin.max(self.arm_free_at);
         let transfer = self.transfer(from, lbn, count, true);
@@ -217,6 +246,16 @@ impl Hdd {
         if let Some(index) = self.segments.open(first, end) {
             self.start_read_ahead(index, end, lbn, transfer.end_ns);
         }
+        way.until(Cause::Controller, begin);
+        way.along(&transfer);
+        self.tell_arm(&transfer, Op::Read, Purpose::Request, way);
+        let completion = self.on_the_bus(&transfer, count);
+        way.until(Cause::Transfer, completion);
+        completion
+    }
+
+    /// When the data of a read have crossed the bus.
+    fn on_the_bus(&self, transfer: &arm::Transfer, count: u32) -> u64 {
         let streamed = transfer.bus_end_ns + self.bus.preparation_ns;
         if self.bus.read_watermark == 0.0 {
             return streamed;
@@ -236,39 +275,57 @@ impl Hdd {
         self.mechanism.access(&mut self.arm, from, 0, &access)
     }
 
-    fn write(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
-        self.advance_read_ahead(start);
+    fn write<W: Watch>(&mut self, start: u64, lbn: u64, count: u32, way: &mut Way<W>) -> u64 {
+        self.advance_read_ahead(start, way);
         if self.buffer.write_back == 0 || count > self.buffer.write_back_sectors {
-            return self.write_through(start, lbn, count);
+            return self.write_through(start, lbn, count, way);
         }
         let mut start = start;
         while !self.has_room(lbn, count) {
             let now = self.arm_free_at.max(start);
             let (_, index) = self.nearest_dirty(now).expect("what is full holds something");
-            start = start.max(self.write_out(index, now));
+            start = start.max(self.write_out(index, now, way));
         }
+        way.until(Cause::Destage, start);
         // A write takes the arm from the read-ahead.
         self.ahead = None;
         let begin = start + self.overhead.write_hit_ns[usize::from(self.after_write)];
         let data = begin + self.bus.write_data_delay_ns + self.bus.preparation_ns;
         let data_end = data + u64::from(count) * self.bus.write_sector_ns;
         self.buffer_write(lbn, count, data_end);
-        data_end + self.overhead.write_completion_ns
+        let completion = data_end + self.overhead.write_completion_ns;
+        way.until(Cause::Controller, begin);
+        way.until(Cause::Cache, data_end);
+        way.until(Cause::Controller, completion);
+        self.tell_buffer((start, completion), way);
+        completion
     }
 
     /// A write that is reported from the platter.
-    fn write_through(&mut self, start: u64, lbn: u64, count: u32) -> u64 {
+    fn write_through<W: Watch>(
+        &mut self,
+        start: u64,
+        lbn: u64,
+        count: u32,
+        way: &mut Way<W>,
+    ) -> u64 {
         self.ahead = None;
         let begin = start + self.command_ns(true);
         let data = begin + self.bus.write_data_delay_ns + self.bus.preparation_ns;
-        let media_end = self.write_media(begin, data, lbn, count);
+        let transfer = self.write_media(begin, data, lbn, count);
         self.segments.forget(lbn, lbn + u64::from(count));
         if self.buffer.read_written {
             self.keep_written(lbn, lbn + u64::from(count));
         }
         let data_end = data + u64::from(count) * self.bus.write_sector_ns;
-        let reported = media_end.max(data_end) + self.bus.status_reselect_ns;
-        reported + self.overhead.write_completion_ns
+        let reported = transfer.end_ns.max(data_end) + self.bus.status_reselect_ns;
+        let completion = reported + self.overhead.write_completion_ns;
+        way.until(Cause::Controller, begin + self.bus.write_move_delay_ns);
+        way.along(&transfer);
+        self.tell_arm(&transfer, Op::Write, Purpose::Request, way);
+        way.until(Cause::Transfer, reported);
+        way.until(Cause::Controller, completion);
+        completion
     }
 
     /// Time to read a command that needs the platter.
@@ -278,7 +335,7 @@ impl Hdd {
     }
 
     /// Brings the data of a write to the platter; its first sector is in the buffer at `data`.
-    fn write_media(&mut self, begin: u64, data: u64, lbn: u64, count: u32) -> u64 {
+    fn write_media(&mut self, begin: u64, data: u64, lbn: u64, count: u32) -> arm::Transfer {
         let sector_ns = self.bus.write_sector_ns;
         let place = self.mechanism.layout.locate(lbn);
         let from = (begin + self.bus.write_move_delay_ns).max(self.arm_free_at);
@@ -293,7 +350,7 @@ impl Hdd {
         let transfer = self.mechanism.access(&mut self.arm, from, earliest, &access);
         self.arm_free_at = transfer.end_ns;
         self.arm_writing_until = transfer.end_ns;
-        transfer.end_ns
+        transfer
     }
 
     fn keep_written(&mut self, lbn: u64, end: u64) {
@@ -306,80 +363,6 @@ impl Hdd {
                 self.segments.open(lbn, end);
             }
         }
-    }
-
-    /// Starts to read on after `end` into segment `index`; the host asked for `lbn..end`.
-    fn start_read_ahead(&mut self, index: usize, end: u64, lbn: u64, at_ns: u64) {
-        let size = self.segments.size_sectors();
-        let room = if self.buffer.read_ahead_over_requested {
-            size
-        } else {
-            size.saturating_sub(end - lbn)
-        };
-        let most = room.min(u64::from(self.buffer.read_ahead_most_sectors));
-        let reach = match self.buffer.read_ahead {
-            ReadAhead::Segment => end + most,
-            ReadAhead::Track if end < self.sectors => self.end_of_track(end),
-            ReadAhead::Track | ReadAhead::None => end,
-            ReadAhead::NextTrack => self.end_of_stream(end),
-            ReadAhead::Cylinder => self.end_of_cylinder(end - 1),
-        };
-        let limit = reach.min(end + most).min(self.sectors);
-        self.ahead = (limit > end).then_some(Ahead { segment: index, next: end, limit, at_ns });
-    }
-
-    /// How far a drive that looks for streams reads on before `end`: to the end of the track,
-    /// and of the next one where the track before was read too. A drive whose segments do not hold
-    /// a track goes on only where a read continues what is in memory.
-    fn end_of_stream(&self, end: u64) -> u64 {
-        let place = self.mechanism.layout.locate(end - 1);
-        let track_start = end - 1 - u64::from(place.run_before);
-        let track_end = end - 1 + u64::from(place.run);
-        if track_end - track_start > self.segments.size_sectors() {
-            return if self.streaming { end + self.segments.size_sectors() } else { end };
-        }
-        let stream = track_start > 0 && self.segments.find(track_start - 1).is_some();
-        if stream && track_end < self.sectors { self.end_of_track(track_end) } else { track_end }
-    }
-
-    fn end_of_track(&self, lbn: u64) -> u64 {
-        lbn + u64::from(self.mechanism.layout.locate(lbn).run)
-    }
-
-    fn end_of_cylinder(&self, lbn: u64) -> u64 {
-        let cylinder = self.mechanism.layout.locate(lbn).cylinder;
-        let mut end = self.end_of_track(lbn);
-        while end < self.sectors && self.mechanism.layout.locate(end).cylinder == cylinder {
-            end = self.end_of_track(end);
-        }
-        end
-    }
-
-    /// A hit in segment `index` starts the read-ahead of that segment anew where it had stopped.
-    fn continue_after_hit(&mut self, index: usize, begin: u64) {
-        let idle = self.ahead.is_none_or(|ahead| ahead.next >= ahead.limit);
-        if !self.buffer.read_ahead_after_hit || !idle {
-            return;
-        }
-        let segment = self.segments.get(index);
-        if segment.end < self.sectors {
-            let at_ns = begin.max(self.arm_free_at);
-            self.start_read_ahead(index, segment.end, segment.end, at_ns);
-        }
-    }
-
-    /// Lets the read-ahead run until `until_ns`.
-    fn advance_read_ahead(&mut self, until_ns: u64) {
-        let Some(ahead) = &mut self.ahead else { return };
-        let span = (ahead.at_ns, until_ns);
-        let count = ahead.limit - ahead.next;
-        if count == 0 || span.0 >= span.1 {
-            return;
-        }
-        let (got, at_ns) = self.mechanism.read_ahead(&mut self.arm, span, ahead.next, count);
-        ahead.next += got;
-        ahead.at_ns = at_ns;
-        self.segments.extend(ahead.segment, ahead.next);
     }
 }
 
@@ -394,12 +377,16 @@ fn settle_ns(parameters: &HddParameters, seek_ns: &[u32]) -> u64 {
     (single / 2.0).min(skew) as u64
 }
 
-impl Device for Hdd {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+impl Hdd {
+    /// Serves a request that comes when the one before is done, or waits for that.
+    fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
         assert!(self.queue.is_idle(), "a trace in batches is not mixed with single requests");
         self.counts.note(request.op, request.len);
-        let start = now.0.max(self.ready_at);
-        self.write_out_until(start);
+        let mut way = Way::new(watch, now);
+        let way = &mut way;
+        let start = now.max(self.ready_at);
+        way.until(Cause::Queue, start);
+        self.write_out_until(start, way);
         let moves_data = matches!(request.op, Op::Read | Op::Write) && request.len > 0;
         let completion = if moves_data {
             let lbn = request.offset.0 / SECTOR_BYTES;
@@ -407,25 +394,45 @@ impl Device for Hdd {
             let count = (last - lbn + 1) as u32;
             assert!(last < self.sectors, "the trace check keeps requests on the disk");
             let write = request.op == Op::Write;
-            let completion =
-                if write { self.write(start, lbn, count) } else { self.read(start, lbn, count) };
+            let completion = if write {
+                self.write(start, lbn, count, way)
+            } else {
+                self.read(start, lbn, count, way)
+            };
             self.after_write = write;
             completion
         } else if request.op == Op::Flush {
-            let overhead = self.overhead.write_hit_ns[usize::from(self.after_write)];
-            self.write_out_all(start + overhead) + self.overhead.write_completion_ns
+            let begin = start + self.overhead.write_hit_ns[usize::from(self.after_write)];
+            self.flush(begin, way)
         } else {
             start + self.overhead.read_hit_ns[usize::from(self.after_write)]
         };
+        way.until(Cause::Controller, completion);
         self.ready_at = completion;
-        Nanos(completion)
+        completion
+    }
+
+    /// Writes out everything that waits; the command was read at `begin`.
+    fn flush<W: Watch>(&mut self, begin: u64, way: &mut Way<W>) -> u64 {
+        way.until(Cause::Controller, begin);
+        let end = self.write_out_all(begin, way);
+        way.until(Cause::Flush, end);
+        let completion = end + self.overhead.write_completion_ns;
+        way.until(Cause::Controller, completion);
+        completion
+    }
+}
+
+impl Device for Hdd {
+    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+        Nanos(self.serve(now.0, request, &mut Off))
     }
 
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
         assert_eq!(range.len(), completions.len(), "one completion per request");
         if self.depth > 1 {
             let mut queue = std::mem::take(&mut self.queue);
-            queue.run(self, trace, range, completions);
+            queue.run(self, trace, range, completions, &mut Off);
             self.queue = queue;
             return;
         }
@@ -433,6 +440,17 @@ impl Device for Hdd {
             let request = trace.request(index);
             *completion = self.submit(request.due, &request).0;
         }
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let mut watch = On::new(probe);
+        let completion = self.serve(now.0, request, &mut watch);
+        (Nanos(completion), watch.into_path())
     }
 
     fn submit_due_observed(
@@ -443,11 +461,20 @@ impl Device for Hdd {
         paths: &mut [Path],
         probe: &mut dyn Probe,
     ) {
+        assert_eq!(range.len(), completions.len(), "one completion per request");
         assert_eq!(range.len(), paths.len(), "one path per request");
-        self.submit_due(trace, range.clone(), completions);
+        if self.depth > 1 {
+            let mut queue = std::mem::take(&mut self.queue);
+            queue.run(self, trace, range.clone(), completions, &mut On::new(probe));
+            queue.take_paths(&trace.due[range], completions, paths);
+            self.queue = queue;
+            return;
+        }
         for ((index, completion), path) in range.zip(completions).zip(paths) {
+            let request = trace.request(index);
             probe.request(index);
-            *path = Path::of(Cause::Unknown, *completion - trace.due[index]);
+            let found = self.submit_observed(request.due, &request, probe);
+            (*completion, *path) = (found.0.0, found.1);
         }
     }
 

@@ -37,6 +37,7 @@ impl Hdd {
             depth: _,
             most_wait_ns: _,
             queue,
+            told_until: _,
             fingerprint,
         } = self;
         let mut to = SnapshotWriter::new(KIND, *fingerprint);
@@ -126,7 +127,7 @@ impl Counts {
 
 impl Queue {
     fn save(&self, to: &mut SnapshotWriter) {
-        let Self { base, done, held, buffer_free_at } = self;
+        let Self { base, done, held, buffer_free_at, paths: _, given: _ } = self;
         to.u64s(&[*base as u64, *buffer_free_at]);
         to.u64(done.len() as u64);
         for completion in done {

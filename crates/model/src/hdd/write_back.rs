@@ -6,8 +6,11 @@
 //!
 //! Invariants: sectors held are the sum of the entries; what is held is bounded by both limits.
 
+use trace::Op;
+
 use super::Hdd;
 use super::layout::Place;
+use crate::observe::{Purpose, Watch, Way};
 
 /// A run of sectors that waits for the platter.
 #[derive(Clone, Copy, Debug)]
@@ -78,37 +81,38 @@ impl Hdd {
     }
 
     /// Brings entry `index` to the platter, from `now` on; says when it is there.
-    pub(super) fn write_out(&mut self, index: usize, now: u64) -> u64 {
+    pub(super) fn write_out<W: Watch>(&mut self, index: usize, now: u64, way: &mut Way<W>) -> u64 {
         let item = self.write_back.dirty.swap_remove(index);
         self.write_back.sectors -= item.count;
         self.ahead = None;
         let from = now.max(item.ready_at);
-        let media_end = self.write_media(from, 0, item.lbn, item.count);
+        let transfer = self.write_media(from, 0, item.lbn, item.count);
+        self.tell_arm(&transfer, Op::Write, Purpose::Destage, way);
         if self.buffer.read_written {
             self.keep_written(item.lbn, item.lbn + u64::from(item.count));
         }
-        media_end
+        transfer.end_ns
     }
 
     /// Writes out what the idle arm can begin with before `until`.
-    pub(super) fn write_out_until(&mut self, until: u64) {
+    pub(super) fn write_out_until<W: Watch>(&mut self, until: u64, way: &mut Way<W>) {
         while let Some(ready_at) = self.write_back.ready_at() {
             let now = self.arm_free_at.max(ready_at);
             if now >= until {
                 return;
             }
             let (_, index) = self.nearest_dirty(now).expect("something is ready");
-            self.write_out(index, now);
+            self.write_out(index, now, way);
         }
     }
 
     /// Writes out everything, from `start` on; says when it is all on the platter.
-    pub(super) fn write_out_all(&mut self, start: u64) -> u64 {
+    pub(super) fn write_out_all<W: Watch>(&mut self, start: u64, way: &mut Way<W>) -> u64 {
         let mut end = start.max(self.arm_writing_until);
         loop {
             let now = self.arm_free_at.max(start);
             let Some((_, index)) = self.nearest_dirty(now) else { return end };
-            end = end.max(self.write_out(index, now));
+            end = end.max(self.write_out(index, now, way));
         }
     }
 }

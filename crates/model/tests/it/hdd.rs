@@ -6,6 +6,7 @@ use model::hdd::seek::SeekCurve;
 use model::hdd::{
     BufferParameters, BusParameters, Hdd, HddParameters, Overheads, QueueParameters, ReadAhead,
 };
+use model::observe::{Cause, Deaf};
 use stats::rng::Rng;
 use trace::Op;
 use units::Nanos;
@@ -154,4 +155,53 @@ fn immediate_reads_end_within_a_turn() {
         let found = sum as f64 / 20_000.0 / TURN_NS as f64;
         assert!((found - mean_turns).abs() < 0.01, "{found} turns against {mean_turns}");
     }
+}
+
+/// The same disk meets, one after another, every cause that a disk has.
+#[test]
+fn causes_are_told_apart() {
+    let mut parameters = plain(500, 2, 100);
+    parameters.overhead.read_miss_ns = [100_000; 2];
+    parameters.overhead.read_hit_ns = [50_000; 2];
+    parameters.overhead.write_hit_ns = [60_000; 2];
+    parameters.overhead.write_completion_ns = 1_000;
+    parameters.bus.read_sector_ns = 1_000;
+    parameters.bus.write_sector_ns = 2_000;
+    let buffer = &mut parameters.buffer;
+    (buffer.segments, buffer.segment_sectors) = (2, 64);
+    (buffer.write_back, buffer.write_back_sectors) = (1, 64);
+    let mut disk = Hdd::new(&parameters);
+    let mut path = |now: u64, op, lbn: u64, sectors: u32| {
+        let found =
+            disk.submit_observed(Nanos(now), &request(op, lbn * 512, sectors * 512), &mut Deaf);
+        let parts = Cause::ALL.into_iter().filter(|cause| found.1.get(*cause) > 0);
+        parts.map(|cause| (cause.name(), found.1.get(cause))).collect::<Vec<_>>()
+    };
+    // The arm aims for half a single-cylinder seek after the command, which ends just when sector
+    // 10 of 100 comes by, a tenth of a turn in. Ten sectors take another tenth.
+    let first =
+        [("controller", 100_000), ("transfer", 1_000), ("medium", 600_000), ("seek", 500_000)];
+    assert_eq!(path(0, Op::Read, 10, 10), first);
+    assert_eq!(path(10_000_000, Op::Read, 12, 4), [("controller", 50_000), ("cache", 4_000)]);
+    assert_eq!(path(20_000_000, Op::Write, 500, 8), [("controller", 61_000), ("cache", 16_000)]);
+    // It waits for the command before it.
+    let behind = [("queue", 77_000), ("controller", 50_000), ("cache", 2_000)];
+    assert_eq!(path(20_000_000, Op::Read, 14, 2), behind);
+    // The buffer was written out meanwhile, to cylinder 2; this is on cylinder 200.
+    let far = path(30_000_000, Op::Read, 40_000, 8);
+    let seek = (parameters.seek.at_ms(198, 500) * 1e6) as u64;
+    assert_eq!(
+        far[..4],
+        [("controller", 100_000), ("transfer", 1_000), ("medium", 480_000), ("seek", seek)]
+    );
+    assert!(far[4].0 == "rotation" && far[4].1 < TURN_NS);
+    assert_eq!(path(60_000_000, Op::Write, 90_000, 8), [("controller", 61_000), ("cache", 16_000)]);
+    // The arm is at it already, and there is room for the next one but not for a third.
+    let second = [("queue", 76_999), ("controller", 61_000), ("cache", 16_000)];
+    assert_eq!(path(60_000_001, Op::Write, 10, 8), second);
+    let third = path(60_000_001, Op::Write, 30, 8);
+    assert_eq!((third[3].0, third.len()), ("destage", 4));
+    let flush = path(60_000_001, Op::Flush, 0, 0);
+    assert_eq!(flush[1], ("controller", 61_000));
+    assert_eq!((flush[0].0, flush[2].0, flush.len()), ("queue", "flush", 3));
 }

@@ -1,0 +1,166 @@
+//! One device of every kind, as small as it can be, and loads under which all of them are busy with
+//! whatever they do besides requests.
+
+use model::flash::{
+    AllocationScheme, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry, Order, Suspend,
+    Translation,
+};
+use model::hdd::{Hdd, HddParameters, QueueParameters, ReadAhead};
+use model::{Device, Linear, Ram, RamParameters, WriteCache};
+use proptest::prelude::*;
+use trace::{Op, Request, Stream, Trace};
+use units::{Bytes, Nanos};
+
+use crate::support::{plain, small_cache};
+
+/// Bytes that all devices here can address.
+const EXTENT: u64 = 480 * 512;
+
+/// 10 MB, with a buffer that does all that buffers do.
+pub fn disk(depth: u32) -> HddParameters {
+    let mut parameters = crate::hdd::plain(100, 2, 100);
+    parameters.overhead.read_miss_ns = [100_000; 2];
+    parameters.overhead.read_hit_ns = [50_000, 70_000];
+    parameters.overhead.write_hit_ns = [60_000; 2];
+    parameters.queue = QueueParameters { depth, most_wait_ns: 50_000_000 };
+    let buffer = &mut parameters.buffer;
+    (buffer.segments, buffer.segment_sectors) = (4, 64);
+    (buffer.read_ahead, buffer.read_ahead_most_sectors) = (ReadAhead::Segment, 64);
+    (buffer.write_back, buffer.write_back_sectors) = (6, 256);
+    (buffer.keep_passed, buffer.read_written, buffer.read_ahead_after_hit) = (true, true, true);
+    parameters
+}
+
+pub fn flash(events: Option<EventParameters>, policy: GcPolicy) -> FlashParameters {
+    let mut parameters = model::flash::reference::configuration_a();
+    parameters.geometry = Geometry {
+        channels: 2,
+        chips_per_channel: 1,
+        dies_per_chip: 1,
+        planes_per_die: 2,
+        blocks_per_plane: 40,
+        pages_per_block: 8,
+        page_bytes: 512,
+    };
+    parameters.logical_pages = 480;
+    parameters.interface_bytes_per_s = Some(50e6);
+    (parameters.gc.policy, parameters.gc.low_blocks) = (policy, 3);
+    parameters.events = events;
+    parameters
+}
+
+/// Everything that the event model has.
+pub fn events() -> EventParameters {
+    EventParameters {
+        depth: 8,
+        host_queues: 2,
+        reads_first: true,
+        suspend: Some(Suspend { suspend_ns: 10_000, resume_ns: 20_000, most: 3 }),
+        read_retries: vec![0.2, 0.1],
+        map_cache_pages: Some(2),
+    }
+}
+
+const POLICIES: [GcPolicy; 5] = [
+    GcPolicy::Greedy,
+    GcPolicy::Fifo,
+    GcPolicy::DChoices(3),
+    GcPolicy::Windowed(4),
+    GcPolicy::CostBenefit,
+];
+
+pub type Make = Box<dyn Fn() -> Box<dyn Device>>;
+
+/// One of every kind of state.
+pub fn kinds() -> Vec<(String, Make)> {
+    fn kind(
+        name: impl Into<String>,
+        make: impl Fn() -> Box<dyn Device> + 'static,
+    ) -> (String, Make) {
+        (name.into(), Box::new(make))
+    }
+    let ram = RamParameters { capacity: None, latency_ns: 5_000.0, bytes_per_s: 1e9, ports: 3 };
+    let flash_of = |name: String, parameters: FlashParameters| {
+        kind(name, move || model::flash::build(&parameters, 3).expect("it can exist"))
+    };
+    let mut all = vec![
+        kind("linear", || Box::new(Linear::new(&plain(50_000.0, 2.0), 3))),
+        kind("ram", move || Box::new(Ram::new(&ram))),
+        kind("cache", || {
+            Box::new(WriteCache::new(Linear::new(&plain(50_000.0, 2.0), 3), &small_cache(16)))
+        }),
+        kind("disk", || Box::new(Hdd::new(&disk(1)))),
+        kind("queueing disk", || Box::new(Hdd::new(&disk(8)))),
+        kind("cache over a disk", || {
+            Box::new(WriteCache::new(Hdd::new(&disk(1)), &small_cache(16)))
+        }),
+    ];
+    for policy in POLICIES {
+        all.push(flash_of(format!("timelines {policy:?}"), flash(None, policy)));
+        all.push(flash_of(format!("events {policy:?}"), flash(Some(events()), policy)));
+    }
+    for (place, allocation) in [
+        AllocationScheme::Static(Order::CWDP),
+        AllocationScheme::ByDie(Order::CWDP),
+        AllocationScheme::RoundRobin,
+        AllocationScheme::Dynamic,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mode = [
+            GcMode::Incremental { pages_per_write: 2 },
+            GcMode::Deferred,
+            GcMode::Foreground,
+            GcMode::Idle { after_ns: 50_000, until_blocks: 6 },
+        ][place];
+        for events in [None, Some(events())] {
+            let mut parameters = flash(events, GcPolicy::Greedy);
+            (parameters.allocation, parameters.gc.mode) = (allocation, mode);
+            let name = if parameters.events.is_some() { "events" } else { "timelines" };
+            all.push(flash_of(format!("{name} {allocation:?} {mode:?}"), parameters));
+        }
+    }
+    for translation in [
+        Translation::Block { width: 1, open: 2 },
+        Translation::Bast { width: 2, logs: 3 },
+        Translation::Fast { width: 1, logs: 3 },
+    ] {
+        let mut parameters = flash(None, GcPolicy::Greedy);
+        parameters.translation = translation;
+        all.push(flash_of(format!("{translation:?}"), parameters));
+    }
+    all
+}
+
+pub type Row = (u64, u8, u64, u32, u16);
+
+pub fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
+    prop::collection::vec((0u64..400_000, 0u8..24, 0u64..460, 1u32..10_000, 0u16..3), 2..most)
+}
+
+/// Requests that overlap often; writes mostly, so that cleaning is in its course.
+pub fn trace(rows: &[Row]) -> Trace {
+    let streams = ["a", "b", "c"].map(|name| Stream { name: name.to_owned() }).to_vec();
+    let mut trace = Trace { streams, ..Trace::default() };
+    let mut due = 0;
+    for &(gap, kind, sector, len, stream) in rows {
+        due += gap.saturating_sub(200_000);
+        let op = match kind {
+            0..=7 => Op::Read,
+            8..=21 => Op::Write,
+            22 => Op::Trim,
+            _ => Op::Flush,
+        };
+        let len = if op == Op::Flush { 0 } else { len.min((EXTENT - sector * 512) as u32) };
+        let (due, offset) = (Nanos(due), Bytes(sector * 512));
+        trace.push(Request { due, offset, len, op, stream });
+    }
+    trace
+}
+
+/// Enough writes that flash has been cleaned.
+pub fn aged(rows: &[Row]) -> Trace {
+    let filled: Vec<Row> = (0..90).map(|k| (200_900, 8, k * 37 % 440, 9_000, 0)).collect();
+    trace(&[&filled, rows].concat())
+}
