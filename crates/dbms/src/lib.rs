@@ -8,6 +8,7 @@
 
 mod error;
 mod login;
+pub mod postgresql;
 
 pub use error::Error;
 pub use login::{Address, Login};
