@@ -2,16 +2,16 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use oltp::audit::Tally;
-use oltp::workload::input::Inputs;
+use oltp::workload::Dataset;
 use oltp::workload::nurand::Constants;
 use oltp::workload::population::Population;
 use oltp::{Kind, Mix, Scale};
 
 fn inputs(c: &mut Criterion) {
     let scale = Scale::new(10);
-    let inputs = Inputs::new(scale, Mix::NORMAL, 1, Constants::for_run(1, 0));
+    let inputs = Dataset::OrderEntry(scale).source(Mix::NORMAL, 1, Constants::for_run(1, 0));
     let mut group = c.benchmark_group("inputs");
-    for kind in Kind::ALL {
+    for kind in Kind::ORDER_ENTRY {
         let mut sequence = 0;
         group.bench_function(kind.name(), |b| {
             b.iter(|| {

@@ -3,15 +3,15 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use oltp::{LoadOptions, Scale, SqliteSettings, load};
+use oltp::{Database, Dataset, LoadOptions, Scale, SqliteSettings, load};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let warehouses: u32 = arguments.next().unwrap_or_else(|| "1".to_owned()).parse()?;
     let directory = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let options = LoadOptions {
-        sqlite: SqliteSettings { directory, ..SqliteSettings::default() },
-        scale: Scale::new(warehouses),
+        database: Database::Sqlite(SqliteSettings { directory, ..SqliteSettings::default() }),
+        dataset: Dataset::OrderEntry(Scale::new(warehouses)),
         seed: 1,
     };
     let report = load(&options, &events::Quiet)?;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         report.database_bytes as f64 / 1e6 / per_warehouse,
         report.rows,
         report.elapsed_s,
-        report.database.display(),
+        report.place,
     );
     Ok(())
 }

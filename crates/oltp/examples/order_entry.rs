@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use oltp::{JournalMode, Options, SqliteSettings, framework_cost_ns, run};
+use oltp::{Database, JournalMode, Options, SqliteSettings, framework_cost_ns, run};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sqlite = SqliteSettings { directory, journal_mode, buffer, ..SqliteSettings::default() };
     let warmup = units::Nanos(2_000_000_000);
     let measure = units::Nanos(seconds * 1_000_000_000);
-    let options = Options { sqlite, users, mix, warmup, measure, ..Options::default() };
+    let database = Database::Sqlite(sqlite);
+    let options = Options { database, users, mix, warmup, measure, ..Options::default() };
     let result = run(&options, &events::Quiet)?;
     println!(
         "{:.0} tps, {:.0} new orders/min, CPU {:.1} us user + {:.1} us system per transaction",
@@ -59,7 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("warning: {} ({})", warning.message, warning.code);
     }
     let short = Options { measure: units::Nanos(2_000_000_000), ..options };
-    let cost = framework_cost_ns(result.scale, &short, &events::Quiet)?;
+    let scale = result.dataset.scale().ok_or("not order entry")?;
+    let cost = framework_cost_ns(scale, &short, &events::Quiet)?;
     println!("framework alone (null driver): {:.2} us CPU per transaction", cost / 1e3);
     Ok(())
 }

@@ -12,9 +12,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::Kind;
+use crate::workload::bank::BankScale;
 use crate::workload::input::{Input, Inputs, Request, Who};
 use crate::workload::nurand::NuRand;
+use crate::workload::{Kind, Source};
 
 /// How improbable an observation must be under a correct generator to fail its check.
 pub const ALPHA: f64 = 1e-6;
@@ -47,9 +48,20 @@ pub struct AuditCheck {
     pub passed: bool,
 }
 
-/// Counts of the inputs that one worker was given.
+/// Counts of the inputs that were given to workers.
 #[derive(Clone, Debug)]
-pub struct Tally {
+pub enum Tally {
+    /// Of order entry.
+    OrderEntry(Box<OrderTally>),
+    /// Of bank.
+    Bank(BankTally),
+    /// Of commit: nothing is drawn but a uniform row.
+    Commit,
+}
+
+/// Counts of order entry's inputs.
+#[derive(Clone, Debug)]
+pub struct OrderTally {
     kinds: [u64; 5],
     rollbacks: u64,
     rolled_back: u64,
@@ -62,6 +74,19 @@ pub struct Tally {
     customers: Counts,
     items: Counts,
 }
+
+/// Counts of bank's inputs.
+#[derive(Clone, Debug)]
+pub struct BankTally {
+    scale: BankScale,
+    transfers: u64,
+    elsewhere: u64,
+    /// Transfers of each teller; those of a bank of more than [`TELLERS_COUNTED`] are not counted.
+    tellers: Vec<u32>,
+}
+
+/// Most tellers whose transfers are counted one by one.
+const TELLERS_COUNTED: u32 = 10_000;
 
 /// How often each value of a skewed distribution was drawn.
 #[derive(Clone, Debug)]
@@ -92,7 +117,95 @@ impl Counts {
 
 impl Tally {
     /// Nothing counted yet.
-    pub fn new(inputs: &Inputs) -> Self {
+    pub fn new(source: &Source) -> Self {
+        match source {
+            Source::OrderEntry(inputs) => Self::OrderEntry(Box::new(OrderTally::new(inputs))),
+            Source::Bank(inputs) => Self::Bank(BankTally::new(*inputs.scale())),
+            Source::Commit(_) => Self::Commit,
+        }
+    }
+
+    /// Counts one input that is about to be executed.
+    pub fn observe(&mut self, input: &Input) {
+        match self {
+            Self::OrderEntry(tally) => tally.observe(input),
+            Self::Bank(tally) => tally.observe(input),
+            Self::Commit => {}
+        }
+    }
+
+    /// Counts a New-Order that the DBMS really rolled back.
+    pub fn rolled_back(&mut self) {
+        if let Self::OrderEntry(tally) = self {
+            tally.rolled_back += 1;
+        }
+    }
+
+    /// Takes a rollback off the intended ones whose transaction was given up.
+    pub fn gave_up(&mut self, input: &Input) {
+        if let (Self::OrderEntry(tally), Request::NewOrder(order)) = (self, &input.request)
+            && order.rolls_back
+        {
+            tally.rollbacks -= 1;
+        }
+    }
+
+    /// Adds other counts of the same workload.
+    pub fn merge(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::OrderEntry(a), Self::OrderEntry(b)) => a.merge(b),
+            (Self::Bank(a), Self::Bank(b)) => a.merge(b),
+            _ => {}
+        }
+    }
+
+    /// Checks the counts against what `source` should have drawn.
+    pub fn audit(&self, source: &Source) -> Audit {
+        let checks = match (self, source) {
+            (Self::OrderEntry(tally), Source::OrderEntry(inputs)) => tally.checks(inputs),
+            (Self::Bank(tally), _) => tally.checks(),
+            _ => Vec::new(),
+        };
+        Audit { passed: checks.iter().all(|check| check.passed), checks }
+    }
+}
+
+impl BankTally {
+    fn new(scale: BankScale) -> Self {
+        let tellers = if scale.tellers() <= TELLERS_COUNTED { scale.tellers() } else { 0 };
+        Self { scale, transfers: 0, elsewhere: 0, tellers: vec![0; tellers as usize] }
+    }
+
+    fn observe(&mut self, input: &Input) {
+        let Request::Bank { account, teller, branch, .. } = input.request else { return };
+        self.transfers += 1;
+        self.elsewhere += u64::from(self.scale.branch_of_account(account) != branch);
+        if let Some(count) = self.tellers.get_mut(teller as usize - 1) {
+            *count += 1;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.transfers += other.transfers;
+        self.elsewhere += other.elsewhere;
+        self.tellers.iter_mut().zip(&other.tellers).for_each(|(a, b)| *a += b);
+    }
+
+    fn checks(&self) -> Vec<AuditCheck> {
+        let expected = if self.scale.branches > 1 { 0.15 } else { 0.0 };
+        let mut checks =
+            vec![share("other_branch_share", self.elsewhere, self.transfers, expected, None)];
+        if !self.tellers.is_empty() {
+            let each = 1.0 / self.tellers.len() as f64;
+            let probabilities = vec![each; self.tellers.len()];
+            checks.push(distribution("tellers_uniform", &self.tellers, &probabilities));
+        }
+        checks
+    }
+}
+
+impl OrderTally {
+    fn new(inputs: &Inputs) -> Self {
         Self {
             kinds: [0; 5],
             rollbacks: 0,
@@ -108,9 +221,7 @@ impl Tally {
         }
     }
 
-    /// Counts one input that is about to be executed.
-    pub fn observe(&mut self, input: &Input) {
-        self.kinds[input.kind() as usize] += 1;
+    fn observe(&mut self, input: &Input) {
         match &input.request {
             Request::NewOrder(order) => {
                 self.rollbacks += u64::from(order.rolls_back);
@@ -127,19 +238,9 @@ impl Tally {
             }
             Request::OrderStatus { who, .. } => self.sought(*who),
             Request::Delivery { .. } | Request::StockLevel { .. } => {}
+            Request::Bank { .. } | Request::Commit { .. } => return,
         }
-    }
-
-    /// Counts a New-Order that the DBMS really rolled back.
-    pub fn rolled_back(&mut self) {
-        self.rolled_back += 1;
-    }
-
-    /// Takes a rollback off the intended ones whose transaction was given up.
-    pub fn gave_up(&mut self, input: &Input) {
-        if matches!(&input.request, Request::NewOrder(order) if order.rolls_back) {
-            self.rollbacks -= 1;
-        }
+        self.kinds[input.kind() as usize] += 1;
     }
 
     fn sought(&mut self, who: Who) {
@@ -153,8 +254,7 @@ impl Tally {
         }
     }
 
-    /// Adds another worker's counts.
-    pub fn merge(&mut self, other: &Self) {
+    fn merge(&mut self, other: &Self) {
         let add = |a: &mut [u64], b: &[u64]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         add(&mut self.kinds, &other.kinds);
         add(&mut self.lines_of_orders, &other.lines_of_orders);
@@ -169,11 +269,10 @@ impl Tally {
         self.items.merge(&other.items);
     }
 
-    /// Checks the counts against what `inputs` should have drawn.
-    pub fn audit(&self, inputs: &Inputs) -> Audit {
+    fn checks(&self, inputs: &Inputs) -> Vec<AuditCheck> {
         let mut checks = self.spec_checks(inputs);
         let all: u64 = self.kinds.iter().sum();
-        for kind in Kind::ALL {
+        for kind in Kind::ORDER_ENTRY {
             let name = format!("mix_{}", kind.name());
             let expected = inputs.mix().share(kind);
             checks.push(share(&name, self.kinds[kind as usize], all, expected, None));
@@ -185,7 +284,7 @@ impl Tally {
         ] {
             checks.push(distribution(name, &counts.counts, &nurand.probabilities()));
         }
-        Audit { passed: checks.iter().all(|check| check.passed), checks }
+        checks
     }
 
     /// The checks of clause 5.5.1.5.
@@ -353,6 +452,7 @@ fn ln_factorial(n: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::Dataset;
     use crate::workload::nurand::Constants;
     use crate::{Mix, Scale};
 
@@ -373,11 +473,11 @@ mod tests {
         assert_eq!(binomial_tail(0, 0, 0.3), 1.0);
     }
 
-    fn inputs() -> Inputs {
-        Inputs::new(Scale::new(5), Mix::NORMAL, 11, Constants::for_run(11, 3))
+    fn inputs() -> Source {
+        Dataset::OrderEntry(Scale::new(5)).source(Mix::NORMAL, 11, Constants::for_run(11, 3))
     }
 
-    fn tally(inputs: &Inputs, count: u64, change: impl Fn(&mut Input)) -> Tally {
+    fn tally(inputs: &Source, count: u64, change: impl Fn(&mut Input)) -> Tally {
         let mut tally = Tally::new(inputs);
         for sequence in 0..count {
             let terminal = (sequence % 50) as u32;
@@ -465,6 +565,26 @@ mod tests {
                 input.request = Request::Delivery { carrier: 1 };
             }
         });
+    }
+
+    #[test]
+    fn a_bank_whose_accounts_are_all_at_home_fails() {
+        let scale = BankScale { branches: 3, accounts_per_branch: 100 };
+        let source = Dataset::Bank(scale).source(Mix::NORMAL, 5, Constants::for_run(5, 0));
+        let right = tally(&source, 20_000, |_| {}).audit(&source);
+        assert!(right.passed && right.checks.len() == 2, "{right:?}");
+        let wrong = tally(&source, 20_000, |input| {
+            if let Request::Bank { account, branch, .. } = &mut input.request {
+                *account = (*branch - 1) * 100 + 1;
+            }
+        });
+        assert_eq!(failed(&wrong.audit(&source)), ["other_branch_share"]);
+        let wrong = tally(&source, 20_000, |input| {
+            if let Request::Bank { teller, .. } = &mut input.request {
+                *teller = (*teller).max(2);
+            }
+        });
+        assert_eq!(failed(&wrong.audit(&source)), ["tellers_uniform"]);
     }
 
     #[test]

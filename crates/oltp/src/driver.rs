@@ -8,7 +8,13 @@
 use std::cell::Cell;
 use std::time::Instant;
 
+use events::Sink;
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
+use crate::consistency::ConditionResult;
+use crate::meta::Meta;
+use crate::workload::Dataset;
 use crate::workload::input::Input;
 
 /// How a driver wants its workers.
@@ -85,7 +91,60 @@ pub trait Session {
 /// What a worker does with its session.
 pub type Work<'a> = dyn FnMut(&mut dyn Session) -> Result<(), Error> + 'a;
 
-/// A DBMS.
+/// What a load did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// The database: a file, or a server's address and database.
+    pub place: String,
+    /// What was loaded.
+    pub dataset: Dataset,
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Size of the data with indexes, bytes.
+    pub database_bytes: u64,
+    /// Wall-clock time, seconds.
+    pub elapsed_s: f64,
+    /// CPU time of the loading threads, seconds.
+    pub cpu_s: f64,
+}
+
+/// Sizes that a run watches, bytes; 0 where they cannot be known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredBytes {
+    /// Tables and indexes.
+    pub data: u64,
+    /// Log or journal.
+    pub log: u64,
+}
+
+/// A DBMS with a database of one workload: loads it, checks it, makes drivers for runs.
+pub trait Dbms: Sync {
+    /// Name and version, as the DBMS itself says.
+    fn version(&self) -> Result<String, Error>;
+
+    /// The database: a file, or a server's address and database.
+    fn place(&self) -> String;
+
+    /// Loads, in place of an earlier load of ours; leaves nothing behind where it fails.
+    fn load(&self, dataset: Dataset, seed: u64, sink: &dyn Sink) -> Result<LoadReport, Error>;
+
+    /// What is loaded; an error where that is nothing of ours, or not all of it.
+    fn meta(&self) -> Result<Meta, Error>;
+
+    /// Notes in the database that a run changes it, which voids what holds before runs only.
+    fn count_run(&self) -> Result<(), Error>;
+
+    /// The driver of a run on this much data.
+    fn driver(&self, dataset: Dataset) -> Result<Box<dyn Driver + '_>, Error>;
+
+    /// Checks the workload's consistency conditions.
+    fn check(&self) -> Result<Vec<ConditionResult>, Error>;
+
+    /// Sizes as of now, cheaply: asked for ten times a second.
+    fn stored(&self) -> StoredBytes;
+}
+
+/// Opens sessions of a run.
 pub trait Driver: Sync {
     /// How it wants its workers.
     fn lanes(&self) -> Lanes;

@@ -16,7 +16,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// There is no database file to run on or to check.
-    #[error("no order-entry database at '{}'", path.display())]
+    #[error("no database at '{}'", path.display())]
     NoDatabase {
         /// The file.
         path: PathBuf,
@@ -47,10 +47,10 @@ pub enum Error {
         expected: i64,
     },
     /// The database has another size, or another page size, than the run asks for.
-    #[error("'{}' was loaded with {what} {found}, the run asks for {wanted}", path.display())]
+    #[error("'{place}' was loaded with {what} {found}, the run asks for {wanted}")]
     OtherScale {
-        /// The file.
-        path: PathBuf,
+        /// The database.
+        place: String,
         /// What differs.
         what: &'static str,
         /// What the file has.
@@ -104,6 +104,22 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// A server refused, failed or went away.
+    #[error("{doing}")]
+    Server {
+        /// What was being done.
+        doing: String,
+        /// What came of it.
+        source: dbms::Error,
+    },
+    /// The server's database holds nothing of ours, or not all of it.
+    #[error("{what} in {place}")]
+    NotLoaded {
+        /// The server's address and database.
+        place: String,
+        /// What was found.
+        what: String,
+    },
     /// A worker thread panicked.
     #[error("worker {worker} died: {reason}")]
     WorkerDied {
@@ -113,10 +129,10 @@ pub enum Error {
         reason: String,
     },
     /// The user stopped the load; the unfinished file was removed.
-    #[error("the load was stopped; '{}' was removed", path.display())]
+    #[error("the load was stopped; '{place}' was removed")]
     LoadCancelled {
-        /// The file.
-        path: PathBuf,
+        /// The file, or a server's address and database.
+        place: String,
     },
 }
 
@@ -178,6 +194,8 @@ impl Hint for Error {
             Self::Inconsistent { .. } => {
                 "check the database: wearmark oltp check; then load it again".to_owned()
             }
+            Self::Server { source, .. } => return source.hint(),
+            Self::NotLoaded { .. } => "load it: wearmark oltp load".to_owned(),
             Self::LoadCancelled { .. } => "start the load again; it begins anew".to_owned(),
         };
         Some(hint)

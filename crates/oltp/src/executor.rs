@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Condvar, Mutex, OnceLock};
+use std::sync::{Barrier, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::{Event, Sink};
@@ -13,21 +13,24 @@ use events::{Event, Sink};
 use crate::context;
 use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Reply, Session, Worker};
 use crate::options::Load;
-use crate::recorder::{INTERVAL_NS, Live, Recorder, Times, Window};
+use crate::recorder::{INTERVAL_NS, Ledger, Live, Times, Window, WorkerCpu};
 use crate::run::{Phase, STAGE};
 use crate::users::{Clock, Job, Lane, QueueCounts, Users};
-use crate::workload::input::Inputs;
+use crate::workload::Source;
 use crate::{Error, Kind};
 
 /// Attempts of one transaction before it is given up.
 const ATTEMPTS_MAX: u32 = 5;
+
+/// Ledgers of a run: enough that a lock is nearly always free, few enough to stay small.
+const LEDGERS: usize = 2;
 
 /// Pace of progress reports and of looking at the stop flag.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What to run.
 pub(crate) struct Plan {
-    pub inputs: Inputs,
+    pub source: Source,
     pub users: u32,
     pub load: Load,
     pub warmup_ns: u64,
@@ -37,7 +40,8 @@ pub(crate) struct Plan {
 
 /// What came of it.
 pub(crate) struct Gathered {
-    pub recorder: Recorder,
+    pub ledger: Ledger,
+    pub cpu: WorkerCpu,
     pub queues: QueueCounts,
     pub measured_ns: u64,
     /// When the run ended, ns since its start.
@@ -60,6 +64,8 @@ struct Shared<'a> {
     driver: &'a dyn Driver,
     window: Window,
     live: Live,
+    /// Worker k writes into ledger k modulo their number.
+    ledgers: Vec<Mutex<Ledger>>,
     gate: Barrier,
     users: OnceLock<Users>,
     paced: Latch,
@@ -98,6 +104,8 @@ pub(crate) fn execute(
 ) -> Result<Gathered, Error> {
     let lanes = driver.lanes();
     let workers = lanes.writers + lanes.readers;
+    let intervals = ((plan.warmup_ns + plan.measure_ns) / INTERVAL_NS) as usize + 1;
+    let ledger = || Mutex::new(Ledger::new(&plan.source, intervals, plan.log_deliveries));
     let shared = Shared {
         plan,
         driver,
@@ -106,6 +114,7 @@ pub(crate) fn execute(
             to_ns: AtomicU64::new(plan.warmup_ns + plan.measure_ns),
         },
         live: Live::default(),
+        ledgers: (0..workers.min(LEDGERS)).map(|_| ledger()).collect(),
         gate: Barrier::new(workers + 1),
         users: OnceLock::new(),
         paced: Latch::default(),
@@ -127,9 +136,10 @@ pub(crate) fn execute(
         let joined: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         let ended_ns = shared.window.to_ns.load(Ordering::Relaxed);
         let measured_ns = ended_ns.saturating_sub(plan.warmup_ns);
-        let recorder = merge(joined)?;
+        let cpu = merge(joined)?;
+        let ledger = shared.ledger();
         let queues = users.counts();
-        Ok(Gathered { recorder, queues, measured_ns, ended_ns, interrupted, started_ms })
+        Ok(Gathered { ledger, cpu, queues, measured_ns, ended_ns, interrupted, started_ms })
     })
 }
 
@@ -138,24 +148,21 @@ fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// All recorders as one, or the first error.
+/// All workers' CPU time, or the first error.
 fn merge(
-    joined: Vec<Result<Result<Recorder, Error>, Box<dyn Any + Send>>>,
-) -> Result<Recorder, Error> {
-    let mut merged: Option<Recorder> = None;
+    joined: Vec<Result<Result<WorkerCpu, Error>, Box<dyn Any + Send>>>,
+) -> Result<WorkerCpu, Error> {
+    let mut merged = WorkerCpu::default();
     for (worker, result) in joined.into_iter().enumerate() {
-        let recorder = result.unwrap_or_else(|panic| {
+        let cpu = result.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let reason = text.or_else(|| panic.downcast_ref::<String>().cloned());
             let reason = reason.unwrap_or_else(|| "no reason given".to_owned());
             Err(Error::WorkerDied { worker, reason })
         })?;
-        match &mut merged {
-            Some(all) => all.merge(&recorder),
-            None => merged = Some(recorder),
-        }
+        merged.merge(&cpu);
     }
-    merged.ok_or(Error::WorkerDied { worker: 0, reason: "there was none".to_owned() })
+    Ok(merged)
 }
 
 /// Stops the others when a worker ends, however it does.
@@ -175,16 +182,14 @@ impl Shared<'_> {
                 measure_from_ns: self.plan.warmup_ns,
                 end_ns: self.plan.warmup_ns + self.plan.measure_ns,
             };
-            Users::new(self.plan.inputs, self.plan.users, self.plan.load, lanes, clock)
+            Users::new(self.plan.source, self.plan.users, self.plan.load, lanes, clock)
         })
     }
 
     /// A worker's thread.
-    fn work(&self, worker: Worker) -> Result<Recorder, Error> {
+    fn work(&self, worker: Worker) -> Result<WorkerCpu, Error> {
         let meter = &Meter::default();
-        let plan = self.plan;
-        let intervals = ((plan.warmup_ns + plan.measure_ns) / INTERVAL_NS) as usize + 1;
-        let mut recorder = Recorder::new(&plan.inputs, intervals, plan.log_deliveries);
+        let mut cpu = WorkerCpu::default();
         let mut started = false;
         context::leave(worker.index);
         let result = self.driver.with_session(worker, meter, &mut |session| {
@@ -193,7 +198,7 @@ impl Shared<'_> {
             self.gate.wait();
             let Some(users) = self.users.get() else { return Ok(()) };
             let stop = StopOthers(users);
-            let served = self.serve(users, worker, (session, meter), &mut recorder);
+            let served = self.serve(users, worker, (session, meter), &mut cpu);
             drop(stop);
             self.paced.wait();
             served
@@ -206,7 +211,7 @@ impl Shared<'_> {
                 users.stop();
             }
         }
-        result.map(|()| recorder)
+        result.map(|()| cpu)
     }
 
     /// Executes requests of a lane until the run is over.
@@ -215,36 +220,56 @@ impl Shared<'_> {
         users: &Users,
         worker: Worker,
         (session, meter): (&mut dyn Session, &Meter),
-        recorder: &mut Recorder,
+        cpu: &mut WorkerCpu,
     ) -> Result<(), Error> {
+        let ledger = &self.ledgers[worker.index % self.ledgers.len()];
+        // A worker that panicked ends the run with an error: nobody reads what it left here.
+        let ledger = || ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = if worker.writes { Lane::Write } else { Lane::Read };
         let mut reply = Reply::default();
         loop {
             meter.begin();
             let Some(job) = users.next(lane, meter) else { break };
-            let input = self.plan.inputs.draw(job.terminal, job.sequence, job.kind);
-            recorder.tally.observe(&input);
+            let input = self.plan.source.draw(job.terminal, job.sequence, job.kind);
             let number = self.live.started.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             context::enter(worker.index, number, &job);
             let begin_ns = users.now_ns();
-            recorder.account_cpu(&self.window, begin_ns, false);
-            let outcome = attempts(session, &input, &mut reply, recorder)?;
+            cpu.account(&self.window, begin_ns, false);
+            let (outcome, attempts) = attempts(session, &input, &mut reply)?;
             let end_ns = users.now_ns();
-            match outcome {
-                Some(outcome) => {
-                    let times = Times { begin_ns, end_ns };
-                    recorder.done((&job, &input), times, (outcome, &reply), &self.window);
-                    self.show(&job);
+            {
+                let mut ledger = ledger();
+                ledger.tally.observe(&input);
+                ledger.attempts += u64::from(attempts);
+                ledger.retries += u64::from(attempts - 1);
+                match outcome {
+                    Some(outcome) => {
+                        let times = Times { begin_ns, end_ns };
+                        ledger.done((&job, &input), times, (outcome, &reply), &self.window);
+                    }
+                    None => ledger.gave_up(&input),
                 }
-                None => recorder.gave_up(&input),
+            }
+            if outcome.is_some() {
+                cpu.executed();
+                self.show(&job);
             }
             users.finish(lane, &job);
             meter.end(self.window.holds(begin_ns, end_ns));
         }
-        recorder.client = meter.totals();
-        recorder.account_cpu(&self.window, users.now_ns(), true);
+        cpu.client = meter.totals();
+        cpu.account(&self.window, users.now_ns(), true);
         context::leave(worker.index);
         Ok(())
+    }
+
+    /// All ledgers as one.
+    fn ledger(&self) -> Ledger {
+        let of =
+            |ledger: &Mutex<Ledger>| ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut merged = of(&self.ledgers[0]);
+        self.ledgers[1..].iter().for_each(|ledger| merged.merge(&of(ledger)));
+        merged
     }
 
     fn show(&self, job: &Job) {
@@ -314,21 +339,19 @@ impl Shared<'_> {
     }
 }
 
-/// Executes a transaction, again where the DBMS asks for it; nothing where it was given up.
+/// Executes a transaction, again where the DBMS asks for it; no outcome where it was given up. Also
+/// tells how many attempts it took.
 fn attempts(
     session: &mut dyn Session,
     input: &crate::workload::input::Input,
     reply: &mut Reply,
-    recorder: &mut Recorder,
-) -> Result<Option<Outcome>, Error> {
+) -> Result<(Option<Outcome>, u32), Error> {
     for attempt in 1..=ATTEMPTS_MAX {
-        recorder.attempts += 1;
         match session.execute(input, now_ms(), reply) {
-            Ok(outcome) => return Ok(Some(outcome)),
+            Ok(outcome) => return Ok((Some(outcome), attempt)),
             Err(Failure::Fatal(error)) => return Err(error),
-            Err(Failure::Retry) if attempt < ATTEMPTS_MAX => recorder.retries += 1,
             Err(Failure::Retry) => {}
         }
     }
-    Ok(None)
+    Ok((None, ATTEMPTS_MAX))
 }

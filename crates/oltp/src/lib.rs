@@ -1,14 +1,16 @@
 //! OLTP workloads and the databases that they run on.
 //!
-//! The workload is `order-entry`: derived from TPC-C 5.11, not comparable to published TPC results.
+//! The main workload is `order-entry`: derived from TPC-C 5.11, not comparable to published TPC results.
 //! (TPC and TPC-C are trademarks of the Transaction Processing Performance Council.) It follows the
 //! specification's schema, cardinalities, transactions, input distributions, response-time bounds
 //! and consistency conditions; it leaves out what makes a publishable result: pricing, full
-//! disclosure, the 120 minutes, and the separate terminal emulator.
+//! disclosure, the 120 minutes, and the separate terminal emulator. Beside it stand `bank`, derived
+//! from TPC-B 2.0, and `commit`, one-row updates.
 //!
-//! - [`load`] makes a database, [`run`] runs terminals on it, [`consistency::check`] checks it.
+//! - [`load`] makes a database, [`run`] runs terminals on it, [`driver::Dbms::check`] checks it.
 //! - [`workload`] is the part that no DBMS changes: inputs, mix, rows. [`audit`] checks the inputs
-//!   of every run. [`driver`] is the line to a DBMS, [`sqlite`] the embedded one.
+//!   of every run. [`driver`] is the line to a DBMS, [`sqlite`] the embedded one; [`Database`]
+//!   lists them all.
 //!
 //! Invariants: everything random is a function of a seed and a position; only transactions that
 //! start, as intended, and end within the measurement count; response times include queueing.
@@ -22,6 +24,7 @@ mod cpu;
 pub mod driver;
 mod error;
 mod executor;
+pub mod meta;
 mod options;
 mod recorder;
 mod result;
@@ -31,13 +34,16 @@ pub mod sqlite;
 mod users;
 pub mod workload;
 
+pub use driver::LoadReport;
 pub use error::Error;
-pub use options::{JournalMode, Load, LoadOptions, Options, SqliteSettings, Synchronous};
+pub use options::{
+    Access, Database, JournalMode, Load, LoadOptions, Options, ServerSettings, SqliteSettings,
+    Synchronous,
+};
 pub use result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
-pub use run::{Phase, framework_cost_ns, run, run_observed};
+pub use run::{Phase, framework_cost_ns, load, run, run_observed};
 pub use scale::{DISTRICTS_MAX, Scale};
-pub use sqlite::{LoadReport, load};
-pub use workload::{Kind, Mix};
+pub use workload::{Dataset, Kind, Mix, Workload};
 
 /// What to show beside every figure of this workload.
 pub const DISCLAIMER: &str = "derived from TPC-C 5.11, not comparable to published TPC results";

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Rate};
 
-use crate::{Error, Mix, Scale};
+use crate::Error;
+use crate::driver::Dbms;
+use crate::sqlite::Sqlite;
+use crate::workload::{Dataset, Mix, Workload};
 
 /// How SQLite commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,9 +114,14 @@ impl Default for SqliteSettings {
 }
 
 impl SqliteSettings {
-    /// The database file.
+    /// The database file of order entry.
     pub fn database(&self) -> PathBuf {
-        self.directory.join("order_entry.db")
+        self.database_of(Workload::OrderEntry)
+    }
+
+    /// The database file of a workload.
+    pub fn database_of(&self, workload: Workload) -> PathBuf {
+        self.directory.join(format!("{}.db", workload.identifier()))
     }
 
     /// Bytes of page cache of the writer and of each reader.
@@ -160,6 +168,160 @@ impl SqliteSettings {
     }
 }
 
+/// How a transaction's statements travel to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Prepared statements, one round trip each: what a portable program does.
+    #[default]
+    Statement,
+    /// Prepared statements, as many per round trip as do not depend on each other's answers.
+    Pipelined,
+    /// One call of a stored procedure per transaction.
+    Procedure,
+}
+
+impl Access {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Statement, Self::Pipelined, Self::Procedure];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Statement => "statement",
+            Self::Pipelined => "pipelined",
+            Self::Procedure => "procedure",
+        }
+    }
+}
+
+/// A database server, and how transactions reach it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSettings {
+    /// Where it listens.
+    pub address: dbms::Address,
+    /// As whom.
+    pub user: String,
+    /// The password; never written to a file.
+    #[serde(skip)]
+    pub password: Option<String>,
+    /// Database that holds the tables; none is the workload's own name.
+    #[serde(default)]
+    pub database: Option<String>,
+    /// How statements travel.
+    #[serde(default)]
+    pub access: Access,
+    /// Connections at most; terminals beyond them share.
+    #[serde(default = "connections")]
+    pub connections: u32,
+}
+
+fn connections() -> u32 {
+    64
+}
+
+impl ServerSettings {
+    /// A server at an address, with defaults for the rest.
+    pub fn new(address: dbms::Address, user: impl Into<String>) -> Self {
+        Self {
+            address,
+            user: user.into(),
+            password: None,
+            database: None,
+            access: Access::default(),
+            connections: connections(),
+        }
+    }
+
+    /// The login for a workload's database.
+    pub fn login(&self, workload: Workload) -> dbms::Login {
+        let database = self.database.clone();
+        dbms::Login {
+            address: self.address.clone(),
+            user: self.user.clone(),
+            password: self.password.clone(),
+            database: database.unwrap_or_else(|| workload.identifier().to_owned()),
+        }
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        if (1..=10_000).contains(&self.connections) {
+            return Ok(());
+        }
+        let (option, value) = ("connections", self.connections.to_string());
+        Err(Error::Option { option, value, why: "must be 1 to 10000" })
+    }
+}
+
+/// The DBMS of a load or a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "dbms", rename_all = "lowercase")]
+pub enum Database {
+    /// SQLite, in this process.
+    Sqlite(SqliteSettings),
+    /// A PostgreSQL server.
+    Postgresql(ServerSettings),
+    /// A MariaDB server.
+    Mariadb(ServerSettings),
+}
+
+impl Database {
+    /// The embedded database's settings.
+    pub fn sqlite(&self) -> Option<&SqliteSettings> {
+        match self {
+            Self::Sqlite(settings) => Some(settings),
+            Self::Postgresql(_) | Self::Mariadb(_) => None,
+        }
+    }
+
+    /// As [`Self::sqlite`], to change them.
+    pub fn sqlite_mut(&mut self) -> Option<&mut SqliteSettings> {
+        match self {
+            Self::Sqlite(settings) => Some(settings),
+            Self::Postgresql(_) | Self::Mariadb(_) => None,
+        }
+    }
+
+    /// The server's settings.
+    pub fn server(&self) -> Option<&ServerSettings> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgresql(settings) | Self::Mariadb(settings) => Some(settings),
+        }
+    }
+
+    /// Checks the settings against each other.
+    pub fn validate(&self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(settings) => settings.validate(),
+            Self::Postgresql(settings) | Self::Mariadb(settings) => settings.validate(),
+        }
+    }
+
+    /// The DBMS, with its settings, for a workload.
+    ///
+    /// # Errors
+    /// Settings without meaning for it.
+    pub fn dbms(&self, workload: Workload) -> Result<Box<dyn Dbms>, Error> {
+        self.validate()?;
+        match self {
+            Self::Sqlite(settings) => Ok(Box::new(Sqlite::new(settings, workload))),
+            Self::Postgresql(_) | Self::Mariadb(_) => Err(Error::Option {
+                option: "dbms",
+                value: "server".to_owned(),
+                why: "has no driver yet",
+            }),
+        }
+    }
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self::Sqlite(SqliteSettings::default())
+    }
+}
+
 /// How terminals send their requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
@@ -187,15 +349,17 @@ impl Default for Load {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Settings of the database.
-    pub sqlite: SqliteSettings,
-    /// The size that the database must have; none takes it as it is.
-    pub scale: Option<Scale>,
+    /// The DBMS and its settings.
+    pub database: Database,
+    /// What the terminals run.
+    pub workload: Workload,
+    /// What must be loaded; none takes it as it is.
+    pub dataset: Option<Dataset>,
     /// Terminals.
     pub users: u32,
     /// How they ask.
     pub load: Load,
-    /// What they ask for.
+    /// What they ask for (order entry).
     pub mix: Mix,
     /// Time before the measurement.
     pub warmup: Nanos,
@@ -211,8 +375,9 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            sqlite: SqliteSettings::default(),
-            scale: None,
+            database: Database::default(),
+            workload: Workload::default(),
+            dataset: None,
             users: 20,
             load: Load::default(),
             mix: Mix::NORMAL,
@@ -227,7 +392,7 @@ impl Default for Options {
 impl Options {
     /// Checks the options against each other.
     pub fn validate(&self) -> Result<(), Error> {
-        self.sqlite.validate()?;
+        self.database.validate()?;
         let bad = |option, value: String, why| Err(Error::Option { option, value, why });
         if self.users == 0 || self.users > 1_000_000 {
             return bad("users", self.users.to_string(), "must be 1 to 1000000");
@@ -248,19 +413,12 @@ impl Options {
 }
 
 /// Everything a load can be told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoadOptions {
-    /// Settings of the database.
-    #[serde(default)]
-    pub sqlite: SqliteSettings,
-    /// Its size.
-    pub scale: Scale,
+    /// The DBMS and its settings.
+    pub database: Database,
+    /// What to load.
+    pub dataset: Dataset,
     /// Seed of all rows.
-    #[serde(default = "one")]
     pub seed: u64,
-}
-
-fn one() -> u64 {
-    1
 }

@@ -1,4 +1,8 @@
-//! What one worker writes down; merged over workers at the end of a run.
+//! What a run writes down: a [`Ledger`] that several workers share, and the [`Worker`]'s own CPU.
+//!
+//! A ledger holds histograms and the audit's counts, most of a megabyte: with a ledger for each of
+//! a hundred sessions the client's memory would be the workload's. A few ledgers, each behind a lock
+//! that is held for a microsecond per transaction, are merged at the end of the run.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -8,8 +12,8 @@ use crate::audit::Tally;
 use crate::cpu::ThreadCpu;
 use crate::driver::{MeterTotals, Outcome, Reply};
 use crate::users::Job;
-use crate::workload::Kind;
-use crate::workload::input::{Input, Inputs, Request};
+use crate::workload::input::{Input, Request};
+use crate::workload::{Kind, Source};
 
 /// Length of an interval of the throughput series, ns.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
@@ -66,15 +70,14 @@ pub(crate) struct DeliveryRecord {
     pub delivered: [u32; 10],
 }
 
-/// Everything that one worker writes down.
+/// Everything that several workers write down together.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct Ledger {
     pub tally: Tally,
-    pub kinds: [KindCounts; 5],
+    pub kinds: [KindCounts; Kind::COUNT],
     pub attempts: u64,
     pub retries: u64,
     pub failures: u64,
-    pub executed: u64,
     pub deliveries: u64,
     pub districts: u64,
     pub skipped: u64,
@@ -82,24 +85,18 @@ pub(crate) struct Recorder {
     pub transactions: Vec<u32>,
     pub new_orders: Vec<u32>,
     pub log: Option<Vec<DeliveryRecord>>,
-    pub cpu: ThreadCpu,
-    pub cpu_transactions: u64,
-    pub client: MeterTotals,
-    cpu_from: Option<(ThreadCpu, u64)>,
-    cpu_done: bool,
     districts_per_warehouse: u32,
 }
 
-impl Recorder {
-    /// A recorder of a run of so many intervals.
-    pub fn new(inputs: &Inputs, intervals: usize, log: bool) -> Self {
+impl Ledger {
+    /// A ledger of a run of so many intervals.
+    pub fn new(source: &Source, intervals: usize, log: bool) -> Self {
         Self {
-            tally: Tally::new(inputs),
+            tally: Tally::new(source),
             kinds: Default::default(),
             attempts: 0,
             retries: 0,
             failures: 0,
-            executed: 0,
             deliveries: 0,
             districts: 0,
             skipped: 0,
@@ -107,26 +104,7 @@ impl Recorder {
             transactions: vec![0; intervals],
             new_orders: vec![0; intervals],
             log: log.then(Vec::new),
-            cpu: ThreadCpu::default(),
-            cpu_transactions: 0,
-            client: MeterTotals::default(),
-            cpu_from: None,
-            cpu_done: false,
-            districts_per_warehouse: inputs.scale().districts,
-        }
-    }
-
-    /// Reads the thread's CPU time at the first call after the start of the measurement and at the
-    /// first one after its end (or the last of all, with `over`).
-    pub fn account_cpu(&mut self, window: &Window, now_ns: u64, over: bool) {
-        if self.cpu_from.is_none() && now_ns >= window.from_ns {
-            self.cpu_from = Some((ThreadCpu::now(), self.executed));
-        }
-        let ended = over || now_ns > window.to_ns.load(Ordering::Relaxed);
-        if let (true, false, Some((from, executed))) = (ended, self.cpu_done, self.cpu_from) {
-            self.cpu = ThreadCpu::now().since(from);
-            self.cpu_transactions = self.executed - executed;
-            self.cpu_done = true;
+            districts_per_warehouse: source.dataset().scale().map_or(0, |scale| scale.districts),
         }
     }
 
@@ -138,7 +116,6 @@ impl Recorder {
         (outcome, reply): (Outcome, &Reply),
         window: &Window,
     ) {
-        self.executed += 1;
         let interval = (times.end_ns / INTERVAL_NS) as usize;
         let rolled_back = outcome == Outcome::RolledBack;
         if rolled_back {
@@ -188,7 +165,7 @@ impl Recorder {
         self.tally.gave_up(input);
     }
 
-    /// Adds another worker's records.
+    /// Adds another ledger.
     pub fn merge(&mut self, other: &Self) {
         self.tally.merge(&other.tally);
         for (kind, more) in self.kinds.iter_mut().zip(&other.kinds) {
@@ -200,22 +177,60 @@ impl Recorder {
         self.attempts += other.attempts;
         self.retries += other.retries;
         self.failures += other.failures;
-        self.executed += other.executed;
         self.deliveries += other.deliveries;
         self.districts += other.districts;
         self.skipped += other.skipped;
         self.late_deliveries += other.late_deliveries;
-        self.cpu.user_s += other.cpu.user_s;
-        self.cpu.system_s += other.cpu.system_s;
-        self.cpu_transactions += other.cpu_transactions;
-        self.client.transactions += other.client.transactions;
-        self.client.client_ns += other.client.client_ns;
-        self.client.client_ns_squares += other.client.client_ns_squares;
         let add = |a: &mut [u32], b: &[u32]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         add(&mut self.transactions, &other.transactions);
         add(&mut self.new_orders, &other.new_orders);
         if let (Some(log), Some(more)) = (&mut self.log, &other.log) {
             log.extend_from_slice(more);
         }
+    }
+}
+
+/// CPU time of one worker, or of all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WorkerCpu {
+    /// Used within the measurement.
+    pub cpu: ThreadCpu,
+    /// Transactions executed meanwhile.
+    pub transactions: u64,
+    /// Time in our own code.
+    pub client: MeterTotals,
+    executed: u64,
+    from: Option<(ThreadCpu, u64)>,
+    done: bool,
+}
+
+impl WorkerCpu {
+    /// Counts a transaction that ended as it should.
+    pub fn executed(&mut self) {
+        self.executed += 1;
+    }
+
+    /// Reads the thread's CPU time at the first call after the start of the measurement and at the
+    /// first one after its end (or the last of all, with `over`).
+    pub fn account(&mut self, window: &Window, now_ns: u64, over: bool) {
+        if self.from.is_none() && now_ns >= window.from_ns {
+            self.from = Some((ThreadCpu::now(), self.executed));
+        }
+        let ended = over || now_ns > window.to_ns.load(Ordering::Relaxed);
+        if let (true, false, Some((from, executed))) = (ended, self.done, self.from) {
+            self.cpu = ThreadCpu::now().since(from);
+            self.transactions = self.executed - executed;
+            self.done = true;
+        }
+    }
+
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Self) {
+        self.cpu.user_s += other.cpu.user_s;
+        self.cpu.system_s += other.cpu.system_s;
+        self.transactions += other.transactions;
+        self.client.transactions += other.client.transactions;
+        self.client.client_ns += other.client.client_ns;
+        self.client.client_ns_squares += other.client.client_ns_squares;
     }
 }

@@ -1,51 +1,46 @@
 //! What a run found: the shape of `oltp.json` in a run directory.
 
-use std::path::PathBuf;
-
 use events::Warning;
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
 
 use crate::audit::Audit;
 use crate::options::Options;
-use crate::{Kind, Scale};
+use crate::{Dataset, Kind, Workload};
 
 /// Everything one run found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OltpResult {
     /// Version of this shape.
     pub schema: u32,
-    /// `order-entry`.
-    pub workload: String,
+    /// What ran.
+    pub workload: Workload,
     /// What the workload is and is not; to be shown with every figure.
     pub disclaimer: String,
     /// `engineering`: never a published benchmark result.
     pub result_class: String,
     /// The DBMS and its version.
     pub dbms: String,
-    /// The database's size.
-    pub scale: Scale,
+    /// What was loaded.
+    pub dataset: Dataset,
     /// The options of the run.
     pub options: Options,
-    /// The database file.
-    pub database: PathBuf,
-    /// Page cache of the writer connection, bytes.
-    pub writer_buffer_bytes: u64,
-    /// Page cache of each reader connection, bytes.
-    pub reader_buffer_bytes: u64,
+    /// The database: a file, or a server's address and database.
+    pub place: String,
     /// Whether the user stopped it early; the figures are those of `measured_s`.
     pub interrupted: bool,
     /// Length of the warm-up, seconds.
     pub warmup_s: f64,
     /// Length of the measurement, seconds.
     pub measured_s: f64,
-    /// New-Order transactions per minute, rolled-back ones included (clause 5.4.2).
+    /// New-Order transactions per minute, rolled-back ones included (clause 5.4.2); 0 in other
+    /// workloads than order entry.
     pub new_orders_per_min: f64,
     /// Transactions of all kinds per second.
     pub transactions_per_s: f64,
-    /// Per kind, in the order of [`Kind::ALL`].
+    /// Per kind of the workload.
     pub transactions: Vec<KindResult>,
-    /// Deferred deliveries.
+    /// Deferred deliveries (order entry).
     pub delivery: DeliveryResult,
     /// Attempts of all transactions of the whole run, retried ones counted again.
     pub attempts: u64,
@@ -70,9 +65,9 @@ pub struct OltpResult {
 }
 
 impl OltpResult {
-    /// The result of one kind.
-    pub fn of(&self, kind: Kind) -> &KindResult {
-        &self.transactions[kind as usize]
+    /// The result of one kind; `None` for another workload's.
+    pub fn of(&self, kind: Kind) -> Option<&KindResult> {
+        self.transactions.iter().find(|result| result.kind == kind)
     }
 
     /// Whether every response-time bound and the input audit hold.
@@ -172,12 +167,12 @@ pub struct ClientOverhead {
     pub method: String,
 }
 
-/// Sizes of files, bytes.
+/// What the database takes, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
-    /// Database file before the run.
+    /// Data and indexes before the run.
     pub database_before: u64,
-    /// Database file after it.
+    /// The same after it.
     pub database_after: u64,
     /// Largest log (WAL) or rollback journal seen, sampled ten times a second.
     pub log_max: u64,

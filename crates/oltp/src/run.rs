@@ -1,29 +1,28 @@
 //! One run: open, warm up, measure, and put the result together.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use events::{Ending, Event, Sink, Step, Warning};
 use stats::Histogram;
 
-use crate::driver::{Lanes, Null};
+use crate::driver::{Dbms, Lanes, LoadReport, Null};
 use crate::executor::{Gathered, Plan, Watch, execute};
-use crate::options::{JournalMode, Load, Options, Synchronous};
+use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
 use crate::recorder::INTERVAL_NS;
 use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
-use crate::sqlite::{self, Sqlite};
-use crate::workload::input::Inputs;
 use crate::workload::nurand::Constants;
-use crate::{DISCLAIMER, Error, Kind, Scale};
+use crate::workload::{Dataset, Source};
+use crate::{Error, Kind, Scale};
 
 pub(crate) const STAGE: &str = "oltp";
 
 /// A measurement shorter than this carries a warning.
 const SHORT_S: f64 = 30.0;
 
-const OVERHEAD_METHOD: &str = "of one transaction in sixteen the time outside sqlite3_step and \
-    sqlite3_reset, over the CPU time of the workers per transaction: taking the request, making \
+const OVERHEAD_METHOD: &str = "of one transaction in sixteen the time outside calls of the DBMS \
+    (sqlite3_step and sqlite3_reset; send and receive), over the CPU time of the workers per transaction: taking the request, making \
     its inputs, binding parameters, reading columns and recording count as client; stretches \
     over 30 us were preempted and are left out";
 
@@ -36,6 +35,17 @@ pub enum Phase {
     Measurement,
     /// The measurement has ended; requests in work still finish.
     End,
+}
+
+/// Loads a database, in place of an earlier one that wearmark made.
+///
+/// # Errors
+/// A dataset without meaning; a place that is missing or not ours; a full disk; a stop by the user.
+/// Nothing is left behind then.
+pub fn load(options: &LoadOptions, sink: &dyn Sink) -> Result<LoadReport, Error> {
+    options.dataset.validate()?;
+    let dbms = options.database.dbms(options.dataset.workload())?;
+    dbms.load(options.dataset, options.seed, sink)
 }
 
 /// Runs the terminals of `options` on a loaded database.
@@ -59,7 +69,7 @@ pub fn run_observed(
 ) -> Result<OltpResult, Error> {
     options.validate()?;
     let expected_s = options.warmup.as_secs_f64() + options.measure.as_secs_f64();
-    let step = Step { name: "order-entry".to_owned(), expected_s, writes_bytes: 0 };
+    let step = Step { name: options.workload.name().to_owned(), expected_s, writes_bytes: 0 };
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: vec![step] });
     let start = Instant::now();
     let result = run_inner(options, sink, phase);
@@ -81,31 +91,34 @@ fn run_inner(
     sink: &dyn Sink,
     phase: &mut dyn FnMut(Phase),
 ) -> Result<OltpResult, Error> {
-    let settings = &options.sqlite;
-    let database = settings.database();
-    let meta = sqlite::read_meta(&database, settings.vfs.as_deref())?;
-    check_scale(options, &database, meta.scale)?;
-    sqlite::count_run(&database, settings)?;
+    let dbms = options.database.dbms(options.workload)?;
+    let meta = dbms.meta()?;
+    check_dataset(options, &*dbms, meta.dataset)?;
+    dbms.count_run()?;
     let constants = Constants::for_run(options.seed, meta.c_last_load);
-    let inputs = Inputs::new(meta.scale, options.mix, options.seed, constants);
-    let plan = Plan {
-        inputs,
+    let source = meta.dataset.source(options.mix, options.seed, constants);
+    let plan = plan(options, source);
+    let mut sizes = Sizes { database_before: dbms.stored().data, ..Sizes::default() };
+    let mut tick = || sizes.log_max = sizes.log_max.max(dbms.stored().log);
+    let driver = dbms.driver(meta.dataset)?;
+    let gathered = execute(&*driver, &plan, Watch { sink, phase, tick: &mut tick })?;
+    drop(driver);
+    sizes.database_after = dbms.stored().data;
+    if let Some(path) = &options.delivery_log {
+        write_delivery_log(path, &gathered)?;
+    }
+    assemble(options, (&*dbms, &source), &gathered, sizes)
+}
+
+fn plan(options: &Options, source: Source) -> Plan {
+    Plan {
+        source,
         users: options.users,
         load: options.load,
         warmup_ns: options.warmup.0,
         measure_ns: options.measure.0,
         log_deliveries: options.delivery_log.is_some(),
-    };
-    let mut sizes = Sizes { database_before: size_of(&database), ..Sizes::default() };
-    let log = log_file(&database, settings.journal_mode);
-    let mut tick = || sizes.log_max = sizes.log_max.max(size_of(&log));
-    let driver = Sqlite::new(settings, meta.scale);
-    let gathered = execute(&driver, &plan, Watch { sink, phase, tick: &mut tick })?;
-    sizes.database_after = size_of(&database);
-    if let Some(path) = &options.delivery_log {
-        write_delivery_log(path, &gathered)?;
     }
-    Ok(assemble(options, &inputs, &gathered, sizes))
 }
 
 /// CPU time per transaction of the workload framework alone, nanoseconds: the same terminals,
@@ -114,50 +127,33 @@ pub fn framework_cost_ns(scale: Scale, options: &Options, sink: &dyn Sink) -> Re
     options.validate()?;
     scale.validate()?;
     let constants = Constants::for_run(options.seed, 0);
-    let plan = Plan {
-        inputs: Inputs::new(scale, options.mix, options.seed, constants),
-        users: options.users,
-        load: options.load,
-        warmup_ns: options.warmup.0,
-        measure_ns: options.measure.0,
-        log_deliveries: false,
+    let plan =
+        plan(options, Dataset::OrderEntry(scale).source(options.mix, options.seed, constants));
+    let lanes = match &options.database {
+        Database::Sqlite(settings) => (1, settings.readers),
+        Database::Postgresql(server) | Database::Mariadb(server) => {
+            (server.connections.min(options.users), 0)
+        }
     };
-    let readers = options.sqlite.readers as usize;
-    let driver = Null(Lanes { writers: 1, readers, overlap: true });
+    let (writers, readers) = (lanes.0 as usize, lanes.1 as usize);
+    let driver = Null(Lanes { writers, readers, overlap: true });
     let watch = Watch { sink, phase: &mut |_| {}, tick: &mut || {} };
     let gathered = execute(&driver, &plan, watch)?;
-    let recorder = &gathered.recorder;
-    Ok(recorder.cpu.total_s() * 1e9 / recorder.cpu_transactions.max(1) as f64)
+    Ok(gathered.cpu.cpu.total_s() * 1e9 / gathered.cpu.transactions.max(1) as f64)
 }
 
-fn check_scale(options: &Options, database: &Path, found: Scale) -> Result<(), Error> {
-    match options.scale {
-        Some(wanted) if wanted != found => Err(Error::OtherScale {
-            path: database.to_owned(),
-            what: "scale",
-            found: describe(&found),
-            wanted: describe(&wanted),
-        }),
+fn check_dataset(options: &Options, dbms: &dyn Dbms, found: Dataset) -> Result<(), Error> {
+    let other = |wanted: String| Error::OtherScale {
+        place: dbms.place(),
+        what: "scale",
+        found: found.to_string(),
+        wanted,
+    };
+    match options.dataset {
+        Some(wanted) if wanted != found => Err(other(wanted.to_string())),
+        None if found.workload() != options.workload => Err(other(options.workload.to_string())),
         _ => Ok(()),
     }
-}
-
-fn describe(scale: &Scale) -> String {
-    if scale.is_miniature() {
-        format!("{scale:?}")
-    } else {
-        format!("{} warehouses", scale.warehouses)
-    }
-}
-
-fn size_of(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |file| file.len())
-}
-
-fn log_file(database: &Path, mode: JournalMode) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(if mode == JournalMode::Wal { "-wal" } else { "-journal" });
-    PathBuf::from(name)
 }
 
 /// The result log of clause 2.7.2: one line per executed request.
@@ -165,7 +161,7 @@ fn write_delivery_log(path: &Path, gathered: &Gathered) -> Result<(), Error> {
     let mut text = String::from("queued_ms,completed_ms,warehouse,carrier");
     (1..=10).for_each(|district| _ = write!(text, ",order_{district}"));
     text.push('\n');
-    for record in gathered.recorder.log.iter().flatten() {
+    for record in gathered.ledger.log.iter().flatten() {
         let date = |ns: u64| gathered.started_ms + (ns / 1_000_000) as i64;
         let (queued, done) = (date(record.queued_ns), date(record.done_ns));
         _ = write!(text, "{queued},{done},{},{}", record.warehouse, record.carrier);
@@ -179,49 +175,52 @@ fn write_delivery_log(path: &Path, gathered: &Gathered) -> Result<(), Error> {
     })
 }
 
-fn assemble(options: &Options, inputs: &Inputs, gathered: &Gathered, sizes: Sizes) -> OltpResult {
-    let settings = &options.sqlite;
-    let (writer_buffer, reader_buffer) = settings.buffer_split();
+fn assemble(
+    options: &Options,
+    (dbms, source): (&dyn Dbms, &Source),
+    gathered: &Gathered,
+    sizes: Sizes,
+) -> Result<OltpResult, Error> {
     let measured_s = gathered.measured_ns as f64 / 1e9;
-    let recorder = &gathered.recorder;
-    let transactions: Vec<KindResult> = Kind::ALL.iter().map(|&k| of_kind(gathered, k)).collect();
+    let ledger = &gathered.ledger;
+    let kinds = options.workload.kinds();
+    let transactions: Vec<KindResult> = kinds.iter().map(|&k| of_kind(gathered, k)).collect();
+    let new_orders = ledger.kinds[Kind::NewOrder as usize].count;
     let count: u64 = transactions.iter().map(|kind| kind.count).sum();
     let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
     let mut result = OltpResult {
         schema: 1,
-        workload: "order-entry".to_owned(),
-        disclaimer: DISCLAIMER.to_owned(),
+        workload: options.workload,
+        disclaimer: options.workload.disclaimer().to_owned(),
         result_class: "engineering".to_owned(),
-        dbms: sqlite::version(),
-        scale: *inputs.scale(),
+        dbms: dbms.version()?,
+        dataset: source.dataset(),
         options: options.clone(),
-        database: settings.database(),
-        writer_buffer_bytes: writer_buffer.0,
-        reader_buffer_bytes: reader_buffer.0,
+        place: dbms.place(),
         interrupted: gathered.interrupted,
         warmup_s: options.warmup.as_secs_f64(),
         measured_s,
-        new_orders_per_min: per_s(transactions[Kind::NewOrder as usize].count) * 60.0,
+        new_orders_per_min: per_s(new_orders) * 60.0,
         transactions_per_s: per_s(count),
         transactions,
         delivery: delivery(gathered),
-        attempts: recorder.attempts,
-        retries: recorder.retries,
-        failures: recorder.failures,
+        attempts: ledger.attempts,
+        retries: ledger.retries,
+        failures: ledger.failures,
         dropped: gathered.queues.dropped,
         series: series(options, gathered),
         cpu: cpu(gathered),
         client_overhead: overhead(gathered),
         sizes,
-        audit: recorder.tally.audit(inputs),
+        audit: ledger.tally.audit(source),
         warnings: Vec::new(),
     };
     result.warnings = warnings(&result);
-    result
+    Ok(result)
 }
 
 fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
-    let counts = &gathered.recorder.kinds[kind as usize];
+    let counts = &gathered.ledger.kinds[kind as usize];
     let ms = |q: f64| counts.response_ns.quantile(q) as f64 / 1e6;
     let p90_limit_ms = kind.response_p90_limit_s() * 1e3;
     KindResult {
@@ -239,7 +238,7 @@ fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
 }
 
 fn delivery(gathered: &Gathered) -> DeliveryResult {
-    let recorder = &gathered.recorder;
+    let recorder = &gathered.ledger;
     let counted = recorder.kinds[Kind::Delivery as usize].count;
     let late = recorder.late_deliveries as f64 / counted.max(1) as f64;
     let submit_ns: Histogram = gathered.queues.submit_ns.clone();
@@ -263,26 +262,26 @@ fn series(options: &Options, gathered: &Gathered) -> Series {
     Series {
         interval_s: INTERVAL_NS as f64 / 1e9,
         measure_from_s: options.warmup.as_secs_f64(),
-        transactions: part(&gathered.recorder.transactions),
-        new_orders: part(&gathered.recorder.new_orders),
+        transactions: part(&gathered.ledger.transactions),
+        new_orders: part(&gathered.ledger.new_orders),
     }
 }
 
 fn cpu(gathered: &Gathered) -> Cpu {
-    let recorder = &gathered.recorder;
-    let per = |seconds: f64| seconds * 1e9 / recorder.cpu_transactions.max(1) as f64;
+    let workers = &gathered.cpu;
+    let per = |seconds: f64| seconds * 1e9 / workers.transactions.max(1) as f64;
     Cpu {
-        user_ns_per_transaction: per(recorder.cpu.user_s),
-        system_ns_per_transaction: per(recorder.cpu.system_s),
-        user_s: recorder.cpu.user_s,
-        system_s: recorder.cpu.system_s,
-        transactions: recorder.cpu_transactions,
+        user_ns_per_transaction: per(workers.cpu.user_s),
+        system_ns_per_transaction: per(workers.cpu.system_s),
+        user_s: workers.cpu.user_s,
+        system_s: workers.cpu.system_s,
+        transactions: workers.transactions,
     }
 }
 
 fn overhead(gathered: &Gathered) -> ClientOverhead {
-    let (client, recorder) = (gathered.recorder.client, &gathered.recorder);
-    let cpu_ns = recorder.cpu.total_s() * 1e9 / recorder.cpu_transactions.max(1) as f64;
+    let (client, workers) = (gathered.cpu.client, &gathered.cpu);
+    let cpu_ns = workers.cpu.total_s() * 1e9 / workers.transactions.max(1) as f64;
     let method = OVERHEAD_METHOD.to_owned();
     if client.transactions == 0 || cpu_ns <= 0.0 {
         return ClientOverhead { method, ..ClientOverhead::default() };
@@ -307,12 +306,12 @@ fn warnings(result: &OltpResult) -> Vec<Warning> {
             warnings.push(Warning::new(STAGE, code, message).with_hint(hint));
         }
     };
-    let (scale, options) = (&result.scale, &result.options);
+    let (dataset, options) = (&result.dataset, &result.options);
     warn(
-        scale.is_miniature(),
+        dataset.is_miniature(),
         "miniature_scale",
-        format!("the database is a miniature ({scale:?}), not the workload's shape"),
-        "load whole warehouses for figures that mean something",
+        format!("the database is a miniature ({dataset}), not the workload's shape"),
+        "load the workload's own cardinalities for figures that mean something",
     );
     warn(
         result.interrupted,
@@ -326,12 +325,14 @@ fn warnings(result: &OltpResult) -> Vec<Warning> {
         format!("{:.1} s of measurement is too short for a steady figure", result.measured_s),
         "measure for 30 s at least",
     );
+    let warehouses = dataset.scale().map_or(0, |scale| scale.warehouses);
     warn(
-        options.users < scale.warehouses,
+        options.users < warehouses,
         "warehouses_without_users",
         format!(
-            "{} users use {} of {} warehouses as home, so the data in use are fewer than loaded",
-            options.users, options.users, scale.warehouses
+            "{} users use {} of {warehouses} warehouses as home, so the data in use are fewer than \
+             loaded",
+            options.users, options.users
         ),
         "run at least one user per warehouse",
     );
@@ -341,20 +342,21 @@ fn warnings(result: &OltpResult) -> Vec<Warning> {
         "this is a debug build".to_owned(),
         "build with --release",
     );
-    let durable = options.sqlite.synchronous.durable();
-    warn(
-        !durable,
-        "not_durable",
-        format!(
-            "synchronous = {}: acknowledged transactions may be lost in a power cut",
-            options.sqlite.synchronous.pragma()
-        ),
-        if options.sqlite.synchronous == Synchronous::Off {
-            "use synchronous = full; off may destroy the database"
-        } else {
-            "use synchronous = full"
-        },
-    );
+    if let Some(settings) = options.database.sqlite() {
+        warn(
+            !settings.synchronous.durable(),
+            "not_durable",
+            format!(
+                "synchronous = {}: acknowledged transactions may be lost in a power cut",
+                settings.synchronous.pragma()
+            ),
+            if settings.synchronous == Synchronous::Off {
+                "use synchronous = full; off may destroy the database"
+            } else {
+                "use synchronous = full"
+            },
+        );
+    }
     service_warnings(result, &mut warn);
     warnings
 }

@@ -26,8 +26,7 @@ use stats::rng::{Rng, at};
 
 use crate::driver::{Lanes, Meter};
 use crate::options::Load;
-use crate::workload::Kind;
-use crate::workload::input::Inputs;
+use crate::workload::{Kind, Source};
 
 /// Requests that may wait in an open loop before arrivals are dropped.
 const OPEN_QUEUE_MAX: usize = 1_000_000;
@@ -80,7 +79,7 @@ pub(crate) struct QueueCounts {
 
 /// The terminals and both queues.
 pub(crate) struct Users {
-    inputs: Inputs,
+    source: Source,
     load: Load,
     lanes: Lanes,
     arrivals_seed: u64,
@@ -111,9 +110,9 @@ struct State {
 
 impl Users {
     /// `users` terminals, of which none asks after the clock's end.
-    pub fn new(inputs: Inputs, users: u32, load: Load, lanes: Lanes, clock: Clock) -> Self {
-        let arrivals_seed = at(0x6172_7269_7661_6c73, inputs.kind(0, 0).1.next_u64());
-        let terminals = (0..users).map(|terminal| (0, inputs.kind(terminal, 0).0)).collect();
+    pub fn new(source: Source, users: u32, load: Load, lanes: Lanes, clock: Clock) -> Self {
+        let arrivals_seed = at(0x6172_7269_7661_6c73, source.kind(0, 0).1.next_u64());
+        let terminals = (0..users).map(|terminal| (0, source.kind(terminal, 0).0)).collect();
         let state = State {
             terminals,
             timers: BinaryHeap::with_capacity(users as usize),
@@ -131,7 +130,7 @@ impl Users {
         };
         let users_ = Self {
             deferred_max: (4 * users as usize).max(64),
-            inputs,
+            source,
             load,
             lanes,
             arrivals_seed,
@@ -153,7 +152,7 @@ impl Users {
                 for terminal in 0..users {
                     let kind = state.terminals[terminal as usize].1;
                     let cycle_s = think * (kind.keying_s() + kind.think_mean_s());
-                    let unit = self.inputs.kind(terminal, u64::MAX / 4).1.unit();
+                    let unit = self.source.kind(terminal, u64::MAX / 4).1.unit();
                     let due = (unit * cycle_s * 1e9) as u64;
                     state.timers.push(Reverse((due, terminal)));
                 }
@@ -266,7 +265,7 @@ impl Users {
         let (sequence, kind) = state.terminals[terminal as usize];
         self.submit(state, (terminal, sequence, kind), due_ns, now);
         let next = sequence + 1;
-        state.terminals[terminal as usize] = (next, self.inputs.kind(terminal, next).0);
+        state.terminals[terminal as usize] = (next, self.source.kind(terminal, next).0);
     }
 
     /// Queues a request; tells whether its terminal waits for the answer.
@@ -304,7 +303,7 @@ impl Users {
     fn think(&self, state: &mut State, terminal: u32, now: u64) {
         let Load::Closed { think } = self.load else { return };
         let (sequence, kind) = state.terminals[terminal as usize];
-        let (next_kind, mut rng) = self.inputs.kind(terminal, sequence + 1);
+        let (next_kind, mut rng) = self.source.kind(terminal, sequence + 1);
         state.terminals[terminal as usize] = (sequence + 1, next_kind);
         let due = if think > 0.0 {
             // Clause 5.2.5.4: exponential, cut at ten times the mean.
@@ -374,14 +373,15 @@ mod tests {
     use units::Rate;
 
     use super::*;
+    use crate::workload::Dataset;
     use crate::workload::nurand::Constants;
     use crate::{Mix, Scale};
 
     fn users(mix: Mix, count: u32, load: Load, overlap: bool) -> Users {
-        let inputs = Inputs::new(Scale::new(2), mix, 1, Constants::for_run(1, 0));
+        let source = Dataset::OrderEntry(Scale::new(2)).source(mix, 1, Constants::for_run(1, 0));
         let lanes = Lanes { writers: 1, readers: 1, overlap };
         let clock = Clock { start: Instant::now(), measure_from_ns: 0, end_ns: u64::MAX };
-        Users::new(inputs, count, load, lanes, clock)
+        Users::new(source, count, load, lanes, clock)
     }
 
     fn queued(users: &Users) -> usize {

@@ -77,6 +77,9 @@ pub enum Error {
     /// The database load failed.
     #[error(transparent)]
     Oltp(#[from] oltp::Error),
+    /// A server's I/O is not seen through SQLite's VFS.
+    #[error("the I/O of a database server cannot be captured through SQLite's file system layer")]
+    NotEmbedded,
     /// The capture failed.
     #[error(transparent)]
     Capture(#[from] capture::Error),

@@ -58,8 +58,8 @@ impl<'c> Delivery<'c> {
         carrier: u32,
         reply: &mut Reply,
     ) -> Result<Outcome, Stop> {
-        let Context { meter, warehouse, now_ms, scale } = context;
-        for district in 1..=scale.districts {
+        let Context { meter, warehouse, now_ms, districts } = context;
+        for district in 1..=districts {
             bind!(self.oldest, warehouse, district);
             let oldest: Option<u32> = self.oldest.first(meter, |row| row.get(0))?;
             // Clause 2.7.4.2: a district without an undelivered order is skipped, and counted.

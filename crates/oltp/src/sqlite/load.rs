@@ -10,15 +10,17 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use events::{Ending, Event, Sink, Step};
-use rusqlite::{Connection, OpenFlags, Statement, params};
-use serde::{Deserialize, Serialize};
+use rusqlite::{Connection, OpenFlags, params};
 
 use super::open::{integer, open_file, pragma, set_cache, set_journal_mode};
-use super::schema::{APPLICATION_ID, INDEXES, LAYOUT, TABLES};
-use crate::options::{LoadOptions, SqliteSettings};
-use crate::workload::nurand::Constants;
-use crate::workload::population::{LOAD_TIME_MS, Population};
-use crate::{Error, Scale};
+use super::order_rows::Rows;
+use super::schema::{APPLICATION_ID, INDEXES, LAYOUT, META_TABLE, TABLES};
+use super::{bank, commit};
+use crate::Error;
+use crate::driver::LoadReport;
+use crate::meta::Meta;
+use crate::options::SqliteSettings;
+use crate::workload::Dataset;
 
 /// Page cache while loading: the indexes of tens of warehouses sort within it.
 const LOAD_CACHE: units::Bytes = units::Bytes(256 << 20);
@@ -31,21 +33,12 @@ const INDEX_SHARE: f64 = 0.15;
 
 const STAGE: &str = "load";
 
-/// What a load did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadReport {
-    /// The database file.
-    pub database: PathBuf,
-    /// Its size in warehouses and rows.
-    pub scale: Scale,
-    /// Rows of all tables.
-    pub rows: u64,
-    /// Size of the file, bytes.
-    pub database_bytes: u64,
-    /// Wall-clock time, seconds.
-    pub elapsed_s: f64,
-    /// CPU time of the loading thread, seconds.
-    pub cpu_s: f64,
+/// What to load, and where.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub settings: &'a SqliteSettings,
+    pub dataset: Dataset,
+    pub seed: u64,
 }
 
 /// Loads a database, in place of an earlier one that wearmark made.
@@ -53,18 +46,17 @@ pub struct LoadReport {
 /// # Errors
 /// A missing directory, a file that is not ours, a full disk, a stop by the user; nothing is left
 /// behind then.
-pub fn load(options: &LoadOptions, sink: &dyn Sink) -> Result<LoadReport, Error> {
-    options.scale.validate()?;
-    options.sqlite.validate()?;
-    let path = options.sqlite.database();
-    if !options.sqlite.directory.is_dir() {
-        return Err(Error::NoDirectory { path: options.sqlite.directory.clone() });
+pub(super) fn load(job: Job<'_>, sink: &dyn Sink) -> Result<LoadReport, Error> {
+    let Job { settings, dataset, .. } = job;
+    let path = settings.database_of(dataset.workload());
+    if !settings.directory.is_dir() {
+        return Err(Error::NoDirectory { path: settings.directory.clone() });
     }
-    refuse_foreign(&path, &options.sqlite)?;
-    emit_plan(options, sink);
+    refuse_foreign(&path, settings)?;
+    emit_plan(&dataset, sink);
     let start = Instant::now();
     let cpu_start = thread_cpu_s();
-    let done = fill(options, &path, sink);
+    let done = fill(job, &path, sink);
     let ending = match &done {
         Ok(_) => Ending::Complete,
         Err(Error::LoadCancelled { .. }) => Ending::Interrupted,
@@ -78,7 +70,8 @@ pub fn load(options: &LoadOptions, sink: &dyn Sink) -> Result<LoadReport, Error>
     let rows = done?;
     let database_bytes = std::fs::metadata(&path).map_or(0, |file| file.len());
     let cpu_s = thread_cpu_s() - cpu_start;
-    Ok(LoadReport { database: path, scale: options.scale, rows, database_bytes, elapsed_s, cpu_s })
+    let place = path.display().to_string();
+    Ok(LoadReport { place, dataset, rows, database_bytes, elapsed_s, cpu_s })
 }
 
 fn thread_cpu_s() -> f64 {
@@ -86,12 +79,12 @@ fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn emit_plan(options: &LoadOptions, sink: &dyn Sink) {
-    let rows = expected_rows(&options.scale) as f64;
+fn emit_plan(dataset: &Dataset, sink: &dyn Sink) {
+    let rows = expected_rows(dataset) as f64;
     sink.emit(Event::Plan {
         stage: STAGE.to_owned(),
         steps: vec![Step {
-            name: format!("load {} warehouses", options.scale.warehouses),
+            name: format!("load {dataset}"),
             // 2.2 us of CPU and 145 bytes per row of the specification's mixture, measured.
             expected_s: rows * 3e-6,
             writes_bytes: (rows * 145.0) as u64,
@@ -99,8 +92,13 @@ fn emit_plan(options: &LoadOptions, sink: &dyn Sink) {
     });
 }
 
-/// Rows of all tables but order_line, whose number is random: 10 per order on average.
-fn expected_rows(scale: &Scale) -> u64 {
+/// Rows of all tables; those of order_line are random, 10 per order on average.
+fn expected_rows(dataset: &Dataset) -> u64 {
+    let scale = match dataset {
+        Dataset::OrderEntry(scale) => scale,
+        Dataset::Bank(bank) => return u64::from(bank.branches + bank.tellers() + bank.accounts()),
+        Dataset::Commit(commit) => return u64::from(commit.rows),
+    };
     let districts = u64::from(scale.warehouses) * u64::from(scale.districts);
     let per_district = u64::from(scale.customers_per_district) * (1 + 1 + 1 + 10)
         + u64::from(scale.new_orders_per_district())
@@ -146,8 +144,8 @@ fn remove(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn fill(options: &LoadOptions, path: &Path, sink: &dyn Sink) -> Result<u64, Error> {
-    let settings = &options.sqlite;
+fn fill(job: Job<'_>, path: &Path, sink: &dyn Sink) -> Result<u64, Error> {
+    let Job { settings, dataset, seed } = job;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let connection = open_file(path, settings.vfs.as_deref(), flags)?;
     pragma(&connection, path, "page_size", &settings.page_size.0.to_string())?;
@@ -164,20 +162,33 @@ fn fill(options: &LoadOptions, path: &Path, sink: &dyn Sink) -> Result<u64, Erro
     let sql = |doing: &str, sql: &str| {
         connection.execute_batch(sql).map_err(|source| Error::sqlite(path, doing, source))
     };
-    sql("creating the tables", TABLES)?;
+    let (tables, indexes): (_, &[_]) = match dataset {
+        Dataset::OrderEntry(_) => (TABLES, &INDEXES),
+        Dataset::Bank(_) => (bank::TABLES, &[]),
+        Dataset::Commit(_) => (commit::TABLES, &[]),
+    };
+    sql("creating the tables", META_TABLE)?;
+    sql("creating the tables", tables)?;
     sql("beginning the load", "BEGIN")?;
-    let rows = Loader::new(&connection, path, options, sink)
-        .map_err(|source| Error::sqlite(path, "preparing the load", source))?
-        .all()?;
+    let mut counter = Counter::new(path, expected_rows(&dataset), sink);
+    let preparing = |source| Error::sqlite(path, "preparing the load", source);
+    match dataset {
+        Dataset::OrderEntry(scale) => {
+            Rows::new(&connection, scale, seed, &mut counter).map_err(preparing)?.all()?;
+        }
+        Dataset::Bank(scale) => bank::load(&connection, scale, &mut counter)?,
+        Dataset::Commit(scale) => commit::load(&connection, scale, &mut counter)?,
+    }
+    let rows = counter.rows;
     sql("ending the load", "COMMIT")?;
-    for (k, (name, index)) in (0..).zip(INDEXES) {
+    for (k, (name, index)) in (0..).zip(indexes) {
         let doing = format!("indexing {name}");
-        let done = 1.0 - INDEX_SHARE + INDEX_SHARE * f64::from(k) / INDEXES.len() as f64;
+        let done = 1.0 - INDEX_SHARE + INDEX_SHARE * f64::from(k) / indexes.len() as f64;
         progress(sink, path, done, &doing)?;
         sql(&doing, index)?;
     }
     sql("gathering statistics", "PRAGMA analysis_limit = 1000; ANALYZE")?;
-    write_meta(&connection, options)
+    write_meta(&connection, dataset, seed)
         .map_err(|source| Error::sqlite(path, "marking the load complete", source))?;
     drop(connection);
     finish(path, settings)?;
@@ -204,17 +215,8 @@ fn finish(path: &Path, settings: &SqliteSettings) -> Result<(), Error> {
     sync(&settings.directory)
 }
 
-fn write_meta(connection: &Connection, options: &LoadOptions) -> rusqlite::Result<()> {
-    let scale = &options.scale;
-    for (key, value) in [
-        ("warehouses", i64::from(scale.warehouses)),
-        ("districts", i64::from(scale.districts)),
-        ("customers_per_district", i64::from(scale.customers_per_district)),
-        ("items", i64::from(scale.items)),
-        ("seed", options.seed as i64),
-        ("c_last_load", i64::from(Constants::for_load(options.seed).c_last)),
-        ("runs", 0),
-    ] {
+fn write_meta(connection: &Connection, dataset: Dataset, seed: u64) -> rusqlite::Result<()> {
+    for (key, value) in Meta::of_load(dataset, seed).rows(seed) {
         connection.execute("INSERT INTO wearmark_meta VALUES (?1, ?2)", params![key, value])?;
     }
     Ok(())
@@ -228,89 +230,44 @@ fn progress(sink: &dyn Sink, path: &Path, done: f64, doing: &str) -> Result<(), 
         eta_s: None,
     });
     if sink.cancelled() {
-        return Err(Error::LoadCancelled { path: path.to_owned() });
+        return Err(Error::LoadCancelled { place: path.display().to_string() });
     }
     Ok(())
 }
 
-/// The statements of a load and how far it is.
-struct Loader<'a> {
+/// Counts inserted rows; reports and looks at the stop flag now and then.
+pub(super) struct Counter<'a> {
     path: &'a Path,
     sink: &'a dyn Sink,
-    scale: Scale,
-    population: Population,
-    rows: u64,
-    rows_expected: f64,
+    /// Rows so far.
+    pub rows: u64,
+    expected: f64,
     start: Instant,
     until_check: u32,
-    warehouse: Statement<'a>,
-    district: Statement<'a>,
-    customer: Statement<'a>,
-    history: Statement<'a>,
-    orders: Statement<'a>,
-    new_order: Statement<'a>,
-    order_line: Statement<'a>,
-    item: Statement<'a>,
-    stock: Statement<'a>,
 }
 
-impl<'a> Loader<'a> {
-    fn new(
-        connection: &'a Connection,
-        path: &'a Path,
-        options: &LoadOptions,
-        sink: &'a dyn Sink,
-    ) -> rusqlite::Result<Self> {
-        let insert = |table: &str, columns: usize| {
-            let values = vec!["?"; columns].join(", ");
-            connection.prepare(&format!("INSERT INTO {table} VALUES ({values})"))
-        };
-        Ok(Self {
-            path,
-            sink,
-            scale: options.scale,
-            population: Population::new(options.scale, options.seed),
-            rows: 0,
-            rows_expected: expected_rows(&options.scale) as f64,
-            start: Instant::now(),
-            until_check: ROWS_BETWEEN_CHECKS,
-            warehouse: insert("warehouse", 9)?,
-            district: insert("district", 11)?,
-            customer: insert("customer", 21)?,
-            history: insert("history", 8)?,
-            orders: insert("orders", 8)?,
-            new_order: insert("new_order", 3)?,
-            order_line: insert("order_line", 10)?,
-            item: insert("item", 5)?,
-            stock: insert("stock", 17)?,
-        })
+impl<'a> Counter<'a> {
+    fn new(path: &'a Path, expected: u64, sink: &'a dyn Sink) -> Self {
+        let expected = expected as f64;
+        let (start, until_check) = (Instant::now(), ROWS_BETWEEN_CHECKS);
+        Self { path, sink, rows: 0, expected, start, until_check }
     }
 
-    /// Loads everything; returns the number of rows.
-    fn all(mut self) -> Result<u64, Error> {
-        self.items()?;
-        for warehouse in 1..=self.scale.warehouses {
-            self.warehouse(warehouse)?;
-            self.stock(warehouse)?;
-            for district in 1..=self.scale.districts {
-                self.district(warehouse, district)?;
-                self.customers(warehouse, district)?;
-                self.orders(warehouse, district)?;
-            }
-        }
-        Ok(self.rows)
+    /// Wraps SQLite's answer.
+    pub fn sqlite<T>(&self, table: &str, result: rusqlite::Result<T>) -> Result<T, Error> {
+        result.map_err(|source| Error::sqlite(self.path, format!("loading {table}"), source))
     }
 
-    /// Counts one inserted row; reports and looks at the stop flag now and then.
-    fn inserted(&mut self, table: &str, result: rusqlite::Result<usize>) -> Result<(), Error> {
-        result.map_err(|source| Error::sqlite(self.path, format!("loading {table}"), source))?;
+    /// Counts one row.
+    pub fn inserted(&mut self, table: &str, result: rusqlite::Result<usize>) -> Result<(), Error> {
+        self.sqlite(table, result)?;
         self.rows += 1;
         self.until_check -= 1;
         if self.until_check > 0 {
             return Ok(());
         }
         self.until_check = ROWS_BETWEEN_CHECKS;
-        let share = (self.rows as f64 / self.rows_expected).min(1.0) * (1.0 - INDEX_SHARE);
+        let share = (self.rows as f64 / self.expected).min(1.0) * (1.0 - INDEX_SHARE);
         let elapsed = self.start.elapsed().as_secs_f64();
         self.sink.emit(Event::Progress {
             stage: STAGE.to_owned(),
@@ -319,178 +276,7 @@ impl<'a> Loader<'a> {
             eta_s: Some(elapsed * (1.0 - share) / share.max(1e-9)),
         });
         if self.sink.cancelled() {
-            return Err(Error::LoadCancelled { path: self.path.to_owned() });
-        }
-        Ok(())
-    }
-
-    fn items(&mut self) -> Result<(), Error> {
-        for key in 1..=self.scale.items {
-            let item = self.population.item(key);
-            let row = (key, item.image, item.name.as_str(), item.price, item.data.as_str());
-            let result = self.item.execute(row);
-            self.inserted("items", result)?;
-        }
-        Ok(())
-    }
-
-    fn warehouse(&mut self, warehouse: u32) -> Result<(), Error> {
-        let row = self.population.warehouse(warehouse);
-        let at = &row.address;
-        // The sum of the districts' (clause 3.3.2.1): 300,000.00 at full scale.
-        let ytd = i64::from(self.scale.districts) * self.district_ytd();
-        let result = self.warehouse.execute((
-            warehouse,
-            row.name.as_str(),
-            at.street_1.as_str(),
-            at.street_2.as_str(),
-            at.city.as_str(),
-            at.state.as_str(),
-            at.zip.as_str(),
-            row.tax,
-            ytd,
-        ));
-        self.inserted("warehouses", result)
-    }
-
-    /// D_YTD: 10.00 per customer, as the history says; 30,000.00 at full scale.
-    fn district_ytd(&self) -> i64 {
-        i64::from(self.scale.customers_per_district) * 1000
-    }
-
-    fn district(&mut self, warehouse: u32, district: u32) -> Result<(), Error> {
-        let row = self.population.district(warehouse, district);
-        let (at, ytd) = (&row.address, self.district_ytd());
-        let result = self.district.execute((
-            district,
-            warehouse,
-            row.name.as_str(),
-            at.street_1.as_str(),
-            at.street_2.as_str(),
-            at.city.as_str(),
-            at.state.as_str(),
-            at.zip.as_str(),
-            row.tax,
-            ytd,
-            self.scale.orders_per_district() + 1,
-        ));
-        self.inserted("districts", result)
-    }
-
-    fn stock(&mut self, warehouse: u32) -> Result<(), Error> {
-        for item in 1..=self.scale.items {
-            let row = self.population.stock(warehouse, item);
-            let result = self.bind_stock(warehouse, item, &row);
-            self.inserted("stock", result)?;
-        }
-        Ok(())
-    }
-
-    fn bind_stock(
-        &mut self,
-        warehouse: u32,
-        item: u32,
-        row: &crate::workload::population::Stock,
-    ) -> rusqlite::Result<usize> {
-        let stock = &mut self.stock;
-        stock.raw_bind_parameter(1, item)?;
-        stock.raw_bind_parameter(2, warehouse)?;
-        stock.raw_bind_parameter(3, row.quantity)?;
-        for (column, dist) in (4..).zip(&row.dist) {
-            stock.raw_bind_parameter(column, dist.as_str())?;
-        }
-        for column in 14..=16 {
-            stock.raw_bind_parameter(column, 0)?;
-        }
-        stock.raw_bind_parameter(17, row.data.as_str())?;
-        stock.raw_execute()
-    }
-
-    fn customers(&mut self, warehouse: u32, district: u32) -> Result<(), Error> {
-        for key in 1..=self.scale.customers_per_district {
-            let row = self.population.customer(warehouse, district, key);
-            let result = self.bind_customer((warehouse, district, key), &row);
-            self.inserted("customers", result)?;
-            let data = self.population.history_data(warehouse, district, key);
-            let history =
-                (key, district, warehouse, district, warehouse, LOAD_TIME_MS, 1000, data.as_str());
-            let result = self.history.execute(history);
-            self.inserted("history", result)?;
-        }
-        Ok(())
-    }
-
-    fn bind_customer(
-        &mut self,
-        (warehouse, district, key): (u32, u32, u32),
-        row: &crate::workload::population::Customer,
-    ) -> rusqlite::Result<usize> {
-        let at = &row.address;
-        let texts = [
-            row.first.as_str(),
-            "OE",
-            row.last.as_str(),
-            at.street_1.as_str(),
-            at.street_2.as_str(),
-            at.city.as_str(),
-            at.state.as_str(),
-            at.zip.as_str(),
-            row.phone.as_str(),
-        ];
-        let customer = &mut self.customer;
-        for (column, value) in (1..).zip([key, district, warehouse]) {
-            customer.raw_bind_parameter(column, value)?;
-        }
-        for (column, text) in (4..).zip(texts) {
-            customer.raw_bind_parameter(column, text)?;
-        }
-        customer.raw_bind_parameter(13, LOAD_TIME_MS)?;
-        customer.raw_bind_parameter(14, if row.bad_credit { "BC" } else { "GC" })?;
-        // C_CREDIT_LIM 50,000.00; C_BALANCE -10.00; C_YTD_PAYMENT 10.00; one payment, no delivery.
-        let numbers = [5_000_000, i64::from(row.discount), -1000, 1000, 1, 0];
-        for (column, value) in (15..).zip(numbers) {
-            customer.raw_bind_parameter(column, value)?;
-        }
-        customer.raw_bind_parameter(21, row.data.as_str())?;
-        customer.raw_execute()
-    }
-
-    fn orders(&mut self, warehouse: u32, district: u32) -> Result<(), Error> {
-        let mut customers = Vec::new();
-        self.population.customers_of_orders(warehouse, district, &mut customers);
-        let mut orders = Vec::with_capacity(customers.len());
-        for (key, &customer) in (1..).zip(&customers) {
-            let order = self.population.order(warehouse, district, key, customer);
-            orders.push(order);
-            let (date, lines) = (LOAD_TIME_MS, order.lines);
-            let row = (key, district, warehouse, customer, date, order.carrier, lines, 1);
-            let result = self.orders.execute(row);
-            self.inserted("orders", result)?;
-        }
-        for key in self.scale.delivered_per_district() + 1..=self.scale.orders_per_district() {
-            let result = self.new_order.execute((key, district, warehouse));
-            self.inserted("new orders", result)?;
-        }
-        for (key, order) in (1..).zip(&orders) {
-            let delivered = order.carrier.map(|_| LOAD_TIME_MS);
-            let lines = self.population.lines(warehouse, district, key);
-            for (number, line) in (1..=order.lines).zip(lines) {
-                let info = line.dist_info.as_str();
-                let row = (
-                    key,
-                    district,
-                    warehouse,
-                    number,
-                    line.item,
-                    warehouse,
-                    delivered,
-                    5,
-                    line.amount,
-                    info,
-                );
-                let result = self.order_line.execute(row);
-                self.inserted("order lines", result)?;
-            }
+            return Err(Error::LoadCancelled { place: self.path.display().to_string() });
         }
         Ok(())
     }

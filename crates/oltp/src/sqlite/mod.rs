@@ -1,4 +1,4 @@
-//! Embedded SQLite: loading, opening, and the five transactions.
+//! Embedded SQLite: loading, opening, and the transactions of every workload.
 //!
 //! SQLite has one writer. One connection, on one worker thread, therefore runs all read-write
 //! transactions (BEGIN IMMEDIATE), and further connections the read-only ones; which runs when is
@@ -6,11 +6,15 @@
 //! can still come from another process: after SQLite's own wait it counts as a failed attempt and is
 //! retried.
 
+mod bank;
+mod commit;
+mod conditions;
 mod customer;
 mod delivery;
 mod load;
 mod new_order;
 mod open;
+mod order_rows;
 mod order_status;
 mod payment;
 mod schema;
@@ -19,34 +23,86 @@ mod stock_level;
 
 use std::path::PathBuf;
 
-use crate::driver::{Driver, Lanes, Meter, Work, Worker};
+use events::Sink;
+
+use crate::Error;
+use crate::consistency::ConditionResult;
+use crate::driver::{Dbms, Driver, Lanes, LoadReport, Meter, StoredBytes, Work, Worker};
+use crate::meta::Meta;
 use crate::options::{JournalMode, SqliteSettings};
-use crate::{Error, Scale};
+use crate::workload::{Dataset, Workload};
 
-pub use load::{LoadReport, load};
-pub(crate) use open::{count_run, open, open_read_only, read_meta, version};
+pub(crate) use conditions::check;
 
-/// SQLite with the settings of a run.
+/// SQLite with its settings, for the database of one workload.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     path: PathBuf,
     settings: SqliteSettings,
-    scale: Scale,
 }
 
 impl Sqlite {
-    /// The driver for a loaded database of this scale.
-    pub fn new(settings: &SqliteSettings, scale: Scale) -> Self {
-        Self { path: settings.database(), settings: settings.clone(), scale }
+    /// The database of a workload, loaded or not.
+    pub fn new(settings: &SqliteSettings, workload: Workload) -> Self {
+        Self { path: settings.database_of(workload), settings: settings.clone() }
+    }
+
+    fn log(&self) -> PathBuf {
+        let wal = self.settings.journal_mode == JournalMode::Wal;
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(if wal { "-wal" } else { "-journal" });
+        PathBuf::from(name)
     }
 }
 
-impl Driver for Sqlite {
+impl Dbms for Sqlite {
+    fn version(&self) -> Result<String, Error> {
+        Ok(format!("SQLite {}", rusqlite::version()))
+    }
+
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn load(&self, dataset: Dataset, seed: u64, sink: &dyn Sink) -> Result<LoadReport, Error> {
+        load::load(load::Job { settings: &self.settings, dataset, seed }, sink)
+    }
+
+    fn meta(&self) -> Result<Meta, Error> {
+        open::read_meta(&self.path, self.settings.vfs.as_deref())
+    }
+
+    fn count_run(&self) -> Result<(), Error> {
+        open::count_run(&self.path, &self.settings)
+    }
+
+    fn driver(&self, dataset: Dataset) -> Result<Box<dyn Driver + '_>, Error> {
+        Ok(Box::new(Sessions { database: self, dataset }))
+    }
+
+    fn check(&self) -> Result<Vec<ConditionResult>, Error> {
+        check(&self.path, self.settings.vfs.as_deref())
+    }
+
+    fn stored(&self) -> StoredBytes {
+        let size = |path: PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
+        StoredBytes { data: size(self.path.clone()), log: size(self.log()) }
+    }
+}
+
+/// The driver of a run.
+struct Sessions<'a> {
+    database: &'a Sqlite,
+    dataset: Dataset,
+}
+
+impl Driver for Sessions<'_> {
     fn lanes(&self) -> Lanes {
+        let settings = &self.database.settings;
         Lanes {
             writers: 1,
-            readers: self.settings.readers as usize,
-            overlap: self.settings.journal_mode == JournalMode::Wal,
+            readers: settings.readers as usize,
+            overlap: settings.journal_mode == JournalMode::Wal,
         }
     }
 
@@ -56,8 +112,9 @@ impl Driver for Sqlite {
         meter: &Meter,
         work: &mut Work<'_>,
     ) -> Result<(), Error> {
-        let connection = open(&self.path, &self.settings, worker.writes)?;
-        let mut session = session::SqliteSession::new(&connection, &self.path, self.scale, meter)?;
+        let Sqlite { path, settings } = self.database;
+        let connection = open::open(path, settings, worker.writes)?;
+        let mut session = session::SqliteSession::new(&connection, path, self.dataset, meter)?;
         work(&mut session)
     }
 }

@@ -7,27 +7,12 @@ use rusqlite::{Connection, OpenFlags};
 use units::Bytes;
 
 use super::schema::{APPLICATION_ID, LAYOUT};
+use crate::Error;
+use crate::meta::Meta;
 use crate::options::{JournalMode, SqliteSettings};
-use crate::{Error, Scale};
 
 /// How long SQLite itself waits for another process's lock.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
-
-/// What the load wrote down about a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meta {
-    /// Its size.
-    pub scale: Scale,
-    /// The constant of last names at load.
-    pub c_last_load: u32,
-    /// Runs since the load.
-    pub runs: u64,
-}
-
-/// The version of SQLite.
-pub(crate) fn version() -> String {
-    format!("SQLite {}", rusqlite::version())
-}
 
 /// Opens the file with flags, through the VFS that the settings name.
 pub(super) fn open_file(
@@ -152,18 +137,9 @@ pub(crate) fn read_meta(path: &Path, vfs: Option<&str>) -> Result<Meta, Error> {
             return Err(Error::OtherVersion { path: path.to_owned(), found, expected: LAYOUT });
         }
     }
-    let value = |key: &str| {
+    Meta::read(&mut |key| {
         integer(&connection, path, &format!("SELECT value FROM wearmark_meta WHERE key = '{key}'"))
-    };
-    let scale = Scale {
-        warehouses: value("warehouses")? as u32,
-        districts: value("districts")? as u32,
-        customers_per_district: value("customers_per_district")? as u32,
-        items: value("items")? as u32,
-    };
-    scale.validate()?;
-    let (c_last_load, runs) = (value("c_last_load")? as u32, value("runs")? as u64);
-    Ok(Meta { scale, c_last_load, runs })
+    })
 }
 
 /// Notes in the database that a run changes it, which voids the condition that holds before runs

@@ -16,12 +16,14 @@ pub(crate) const APPLICATION_ID: i64 = 0x5745_4152;
 
 /// `PRAGMA user_version` of a completely loaded database: the layout of this module. A load that
 /// never finished has 0.
-pub(crate) const LAYOUT: i64 = 1;
+pub(crate) const LAYOUT: i64 = 2;
 
-/// All tables, in the order of the specification.
+/// What a database says of itself; see [`crate::meta`].
+pub(crate) const META_TABLE: &str =
+    "CREATE TABLE wearmark_meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID";
+
+/// The tables of order entry, in the order of the specification.
 pub(crate) const TABLES: &str = "
-CREATE TABLE wearmark_meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-
 CREATE TABLE warehouse (
     w_id INTEGER PRIMARY KEY, w_name TEXT NOT NULL, w_street_1 TEXT NOT NULL,
     w_street_2 TEXT NOT NULL, w_city TEXT NOT NULL, w_state TEXT NOT NULL, w_zip TEXT NOT NULL,

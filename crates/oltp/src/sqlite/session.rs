@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, Row, Statement};
 
+use super::bank::{Move, Transfer};
+use super::commit::Update;
 use super::delivery::Delivery;
 use super::new_order::NewOrder;
 use super::order_status::OrderStatus;
 use super::payment::Payment;
 use super::stock_level::StockLevel;
+use crate::Error;
 use crate::driver::{Failure, Meter, Outcome, Reply, Session};
 use crate::workload::input::{Input, Request};
-use crate::{Error, Scale};
+use crate::workload::{Dataset, Workload};
 
 /// A prepared statement.
 pub(super) struct Prepared<'c>(pub Statement<'c>);
@@ -98,7 +101,8 @@ impl From<rusqlite::Error> for Stop {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub meter: &'a Meter,
-    pub scale: Scale,
+    /// Districts of a warehouse.
+    pub districts: u32,
     /// Home warehouse.
     pub warehouse: u32,
     /// The date that it writes.
@@ -108,12 +112,24 @@ pub(super) struct Context<'a> {
 /// One connection of a worker.
 pub(super) struct SqliteSession<'c> {
     path: PathBuf,
-    scale: Scale,
+    dataset: Dataset,
     meter: &'c Meter,
     begin_write: Prepared<'c>,
     begin_read: Prepared<'c>,
     commit: Prepared<'c>,
     rollback: Prepared<'c>,
+    statements: Statements<'c>,
+}
+
+/// The statements of the workload.
+enum Statements<'c> {
+    OrderEntry(Box<OrderEntry<'c>>),
+    Bank(Box<Transfer<'c>>),
+    Commit(Update<'c>),
+}
+
+/// The five transactions of order entry.
+struct OrderEntry<'c> {
     new_order: NewOrder<'c>,
     payment: Payment<'c>,
     order_status: OrderStatus<'c>,
@@ -121,56 +137,90 @@ pub(super) struct SqliteSession<'c> {
     stock_level: StockLevel<'c>,
 }
 
+impl<'c> Statements<'c> {
+    fn prepare(connection: &'c Connection, workload: Workload) -> rusqlite::Result<Self> {
+        Ok(match workload {
+            Workload::OrderEntry => Self::OrderEntry(Box::new(OrderEntry {
+                new_order: NewOrder::prepare(connection)?,
+                payment: Payment::prepare(connection)?,
+                order_status: OrderStatus::prepare(connection)?,
+                delivery: Delivery::prepare(connection)?,
+                stock_level: StockLevel::prepare(connection)?,
+            })),
+            Workload::Bank => Self::Bank(Box::new(Transfer::prepare(connection)?)),
+            Workload::Commit => Self::Commit(Update::prepare(connection)?),
+        })
+    }
+
+    fn execute(
+        &mut self,
+        context: Context<'_>,
+        request: &Request,
+        reply: &mut Reply,
+    ) -> Result<Outcome, Stop> {
+        let Context { meter, now_ms, .. } = context;
+        match (self, *request) {
+            (Self::OrderEntry(all), Request::NewOrder(ref order)) => {
+                all.new_order.execute(context, order, reply)
+            }
+            (Self::OrderEntry(all), Request::Payment { .. }) => {
+                all.payment.execute(context, request, reply)
+            }
+            (Self::OrderEntry(all), Request::OrderStatus { district, who }) => {
+                all.order_status.execute(context, (district, who), reply)
+            }
+            (Self::OrderEntry(all), Request::Delivery { carrier }) => {
+                all.delivery.execute(context, carrier, reply)
+            }
+            (Self::OrderEntry(all), Request::StockLevel { district, threshold }) => {
+                all.stock_level.execute(context, (district, threshold), reply)
+            }
+            (Self::Bank(transfer), Request::Bank { account, teller, branch, amount }) => {
+                let change = Move { account, teller, branch, amount, now_ms };
+                transfer.execute(meter, &change, reply)
+            }
+            (Self::Commit(update), Request::Commit { row }) => update.execute(meter, row),
+            (_, _) => unreachable!("a session is given requests of its own workload"),
+        }
+    }
+}
+
 impl<'c> SqliteSession<'c> {
     pub fn new(
         connection: &'c Connection,
         path: &Path,
-        scale: Scale,
+        dataset: Dataset,
         meter: &'c Meter,
     ) -> Result<Self, Error> {
-        Self::prepare(connection, path, scale, meter)
+        Self::prepare(connection, path, dataset, meter)
             .map_err(|source| Error::sqlite(path, "preparing the transactions", source))
     }
 
     fn prepare(
         connection: &'c Connection,
         path: &Path,
-        scale: Scale,
+        dataset: Dataset,
         meter: &'c Meter,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             path: path.to_owned(),
-            scale,
+            dataset,
             meter,
             begin_write: Prepared::new(connection, "BEGIN IMMEDIATE")?,
             begin_read: Prepared::new(connection, "BEGIN")?,
             commit: Prepared::new(connection, "COMMIT")?,
             rollback: Prepared::new(connection, "ROLLBACK")?,
-            new_order: NewOrder::prepare(connection)?,
-            payment: Payment::prepare(connection)?,
-            order_status: OrderStatus::prepare(connection)?,
-            delivery: Delivery::prepare(connection)?,
-            stock_level: StockLevel::prepare(connection)?,
+            statements: Statements::prepare(connection, dataset.workload())?,
         })
     }
 
     fn attempt(&mut self, input: &Input, now_ms: i64, reply: &mut Reply) -> Result<Outcome, Stop> {
-        let context =
-            Context { meter: self.meter, scale: self.scale, warehouse: input.warehouse, now_ms };
+        let districts = self.dataset.scale().map_or(0, |scale| scale.districts);
+        let context = Context { meter: self.meter, districts, warehouse: input.warehouse, now_ms };
         let writes = input.kind().writes();
         let begin = if writes { &mut self.begin_write } else { &mut self.begin_read };
         begin.run(self.meter)?;
-        let outcome = match &input.request {
-            Request::NewOrder(order) => self.new_order.execute(context, order, reply)?,
-            Request::Payment { .. } => self.payment.execute(context, &input.request, reply)?,
-            Request::OrderStatus { district, who } => {
-                self.order_status.execute(context, (*district, *who), reply)?
-            }
-            Request::Delivery { carrier } => self.delivery.execute(context, *carrier, reply)?,
-            Request::StockLevel { district, threshold } => {
-                self.stock_level.execute(context, (*district, *threshold), reply)?
-            }
-        };
+        let outcome = self.statements.execute(context, &input.request, reply)?;
         let end = match outcome {
             Outcome::Committed => &mut self.commit,
             Outcome::RolledBack => &mut self.rollback,

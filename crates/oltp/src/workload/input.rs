@@ -1,4 +1,5 @@
-//! The parameters of one transaction (TPC-C 5.11 clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
+//! The parameters of one transaction; those of order entry are drawn here (TPC-C 5.11 clauses
+//! 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
 //!
 //! [`Inputs::draw`] fills a fixed-size [`Input`] without allocating. The home warehouse is fixed per
 //! terminal and so is Stock-Level's district. A draw is a function of the seed, the terminal and
@@ -111,19 +112,35 @@ pub enum Request {
         /// Threshold, 10 to 20.
         threshold: u32,
     },
+    /// The bank's transfer.
+    Bank {
+        /// Account.
+        account: u32,
+        /// Teller.
+        teller: u32,
+        /// The teller's branch, which may not be the account's.
+        branch: u32,
+        /// What is added to all three balances, in cents; may be negative.
+        amount: i64,
+    },
+    /// Adds one to a row of the commit workload.
+    Commit {
+        /// The row.
+        row: u32,
+    },
 }
 
 /// The parameters of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Home warehouse.
+    /// Home warehouse; 0 in workloads that have none.
     pub warehouse: u32,
     /// What it does.
     pub request: Request,
 }
 
 impl Input {
-    /// Which of the five it is.
+    /// Which transaction it is.
     pub fn kind(&self) -> Kind {
         match self.request {
             Request::NewOrder(_) => Kind::NewOrder,
@@ -131,11 +148,13 @@ impl Input {
             Request::OrderStatus { .. } => Kind::OrderStatus,
             Request::Delivery { .. } => Kind::Delivery,
             Request::StockLevel { .. } => Kind::StockLevel,
+            Request::Bank { .. } => Kind::Transfer,
+            Request::Commit { .. } => Kind::Update,
         }
     }
 }
 
-/// The distributions that a run draws from.
+/// The distributions that a run of order entry draws from.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs {
     seed: u64,
@@ -198,6 +217,7 @@ impl Inputs {
                 district: home.district,
                 threshold: rng.between(10, 20) as u32,
             },
+            Kind::Transfer | Kind::Update => unreachable!("order entry draws its own kinds"),
         };
         Input { warehouse: home.warehouse, request }
     }

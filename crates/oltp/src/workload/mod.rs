@@ -1,12 +1,17 @@
-//! The order-entry workload, independent of any DBMS: what the terminals ask for.
+//! The workloads, independent of any DBMS: what the terminals ask for.
 //!
-//! Derived from TPC-C 5.11; not comparable to published TPC results. [`Kind`] names the five
-//! transactions, [`Mix`] how often each is asked for, [`input`] draws their parameters,
-//! [`population`] the rows that a database starts with, [`nurand`] the skewed numbers of both.
+//! Order entry is derived from TPC-C 5.11, [`bank`] from TPC-B 2.0, [`commit`] from a table of Lee
+//! et al. 2008; none is comparable to published TPC results. [`Kind`] names the transactions,
+//! [`Dataset`] a workload and its size, [`Source`] draws parameters. Of order entry, [`Mix`] says how
+//! often each transaction is asked for, [`input`] draws, [`population`] has the rows that a database
+//! starts with, [`nurand`] the skewed numbers of both.
 //!
 //! Everything is a pure function of a seed and a position (terminal and sequence number, or table
 //! and key), so that any part can be made anywhere, in any order, by any number of threads.
 
+pub mod bank;
+pub mod commit;
+mod dataset;
 pub mod input;
 pub mod nurand;
 pub mod population;
@@ -19,7 +24,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// The five transactions.
+pub use dataset::{Dataset, Source, Workload};
+
+/// The transactions of all workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -34,11 +41,18 @@ pub enum Kind {
     Delivery = 3,
     /// Counts recently sold items whose stock is low (clause 2.8); read-only.
     StockLevel = 4,
+    /// The bank's one transaction (TPC-B 2.0 clause 1.2); read-write.
+    Transfer = 5,
+    /// The commit workload's one-row update; read-write.
+    Update = 6,
 }
 
 impl Kind {
-    /// All of them, in the order of their codes.
-    pub const ALL: [Self; 5] =
+    /// How many there are.
+    pub const COUNT: usize = 7;
+
+    /// Those of order entry, in the order of their codes, which start at 0.
+    pub const ORDER_ENTRY: [Self; 5] =
         [Self::NewOrder, Self::Payment, Self::OrderStatus, Self::Delivery, Self::StockLevel];
 
     /// The name used in columns, JSON and on the screen.
@@ -49,36 +63,42 @@ impl Kind {
             Self::OrderStatus => "order_status",
             Self::Delivery => "delivery",
             Self::StockLevel => "stock_level",
+            Self::Transfer => "transfer",
+            Self::Update => "update",
         }
     }
 
     /// Whether it changes the database.
     pub fn writes(self) -> bool {
-        matches!(self, Self::NewOrder | Self::Payment | Self::Delivery)
+        !matches!(self, Self::OrderStatus | Self::StockLevel)
     }
 
-    /// Keying time in seconds before the request (clause 5.2.5.2).
+    /// Keying time in seconds before the request (clause 5.2.5.2); bank and commit know none.
     pub fn keying_s(self) -> f64 {
         match self {
+            Self::Transfer | Self::Update => 0.0,
             Self::NewOrder => 18.0,
             Self::Payment => 3.0,
             Self::OrderStatus | Self::Delivery | Self::StockLevel => 2.0,
         }
     }
 
-    /// Mean think time in seconds after the answer (clause 5.2.5.4).
+    /// Mean think time in seconds after the answer (clause 5.2.5.4); the bank's teller and
+    /// the commit workload's user take 10 s.
     pub fn think_mean_s(self) -> f64 {
         match self {
             Self::NewOrder | Self::Payment => 12.0,
-            Self::OrderStatus => 10.0,
+            Self::OrderStatus | Self::Transfer | Self::Update => 10.0,
             Self::Delivery | Self::StockLevel => 5.0,
         }
     }
 
     /// Bound on the 90th percentile of the response time, in seconds (clauses 5.2.5.3 and
-    /// 5.2.5.7); Delivery's is that of its deferred execution (clause 2.7.2.2).
+    /// 5.2.5.7); Delivery's is that of its deferred execution (clause 2.7.2.2). The bank's is that of
+    /// TPC-B 2.0, which here also holds for commit.
     pub fn response_p90_limit_s(self) -> f64 {
         match self {
+            Self::Transfer | Self::Update => 2.0,
             Self::NewOrder | Self::Payment | Self::OrderStatus => 5.0,
             Self::StockLevel => 20.0,
             Self::Delivery => 80.0,
@@ -86,7 +106,7 @@ impl Kind {
     }
 }
 
-/// How often each transaction is asked for: weights in the order of [`Kind::ALL`], of any sum.
+/// How often each transaction is asked for: weights in the order of [`Kind::ORDER_ENTRY`], of any sum.
 ///
 /// Kinds are drawn independently with these weights rather than dealt from a deck (clause 5.2.4
 /// permits both): any five weights work without rounding to cards, and the kind of a terminal's
@@ -136,7 +156,7 @@ impl Mix {
         ("write-intensive", Self::WRITE_INTENSIVE),
     ];
 
-    /// A mix of five weights, in the order of [`Kind::ALL`].
+    /// A mix of five weights, in the order of [`Kind::ORDER_ENTRY`].
     ///
     /// # Errors
     /// A weight below zero or not finite, or all of them zero.
@@ -157,7 +177,7 @@ impl Mix {
         Self::NAMED.iter().find(|(_, mix)| mix == self).map(|(name, _)| *name)
     }
 
-    /// Share of a kind, 0 to 1.
+    /// Share of a kind of order entry, 0 to 1.
     pub fn share(&self, kind: Kind) -> f64 {
         self.weights[kind as usize] / self.weights.iter().sum::<f64>()
     }
@@ -167,7 +187,7 @@ impl Mix {
     pub fn pick(&self, unit: f64) -> Kind {
         let mut left = unit * self.weights.iter().sum::<f64>();
         let mut picked = Kind::NewOrder;
-        for kind in Kind::ALL {
+        for kind in Kind::ORDER_ENTRY {
             let weight = self.weights[kind as usize];
             if weight > 0.0 {
                 picked = kind;
@@ -231,7 +251,7 @@ mod tests {
             (Mix::READ_INTENSIVE, [4.35, 4.35, 43.48, 4.35, 43.48]),
             (Mix::WRITE_INTENSIVE, [96.0, 1.0, 1.0, 1.0, 1.0]),
         ] {
-            for kind in Kind::ALL {
+            for kind in Kind::ORDER_ENTRY {
                 let share = mix.share(kind) * 100.0;
                 assert!((share - expected[kind as usize]).abs() < 0.005, "{mix} {kind:?} {share}");
             }

@@ -28,7 +28,7 @@ fn captured_io_names_its_worker_and_transaction() {
     let scale = Scale::miniature(2);
     oltp::load(&crate::load_options(&settings, scale), &events::Quiet).unwrap();
     let options = Options {
-        sqlite: settings.clone(),
+        database: oltp::Database::Sqlite(settings.clone()),
         users: 4,
         warmup: Nanos(50_000_000),
         measure: Nanos(500_000_000),

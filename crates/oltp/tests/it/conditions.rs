@@ -1,7 +1,9 @@
 //! Each consistency condition (TPC-C 5.11 clause 3.3.2) fails on a defect planted for it.
 
 use oltp::consistency::check;
-use oltp::{Mix, Options, Scale, SqliteSettings, Synchronous, run};
+use oltp::workload::bank::BankScale;
+use oltp::workload::commit::CommitScale;
+use oltp::{Dataset, Mix, Options, Scale, SqliteSettings, Synchronous, run};
 use units::Nanos;
 
 use crate::{Database, violated};
@@ -101,7 +103,10 @@ fn condition_eleven_after_a_run() {
     let database = Database::new(Scale::miniature(1));
     let path = database.settings.database();
     let options = Options {
-        sqlite: SqliteSettings { synchronous: Synchronous::Off, ..database.settings.clone() },
+        database: oltp::Database::Sqlite(SqliteSettings {
+            synchronous: Synchronous::Off,
+            ..database.settings.clone()
+        }),
         users: 3,
         mix: Mix::new([10.0, 1.0, 0.0, 1.0, 0.0]).unwrap(),
         warmup: Nanos::ZERO,
@@ -118,4 +123,33 @@ fn condition_eleven_after_a_run() {
                   AND no_o_id = (SELECT max(no_o_id) FROM new_order WHERE no_d_id = 1)";
     database.sql().execute(defect, []).unwrap();
     assert!(violated(&path).contains(&11));
+}
+
+/// Each condition of bank and commit fails on its own defect.
+#[test]
+fn conditions_of_bank_and_commit_fail_on_their_defects() {
+    let bank = Dataset::Bank(BankScale { branches: 2, accounts_per_branch: 30 });
+    let commit = Dataset::Commit(CommitScale { rows: 9 });
+    let defects = [
+        (bank, 1, "UPDATE branches SET bbalance = 5 WHERE bid = 2"),
+        (bank, 2, "UPDATE tellers SET tbalance = -5 WHERE tid = 11"),
+        (bank, 3, "UPDATE accounts SET abalance = 1 WHERE aid = 60"),
+        (bank, 4, "DELETE FROM accounts WHERE aid = 7"),
+        (commit, 1, "DELETE FROM commit_row WHERE id = 4"),
+    ];
+    for (dataset, number, defect) in defects {
+        let directory = crate::temporary_directory();
+        let settings =
+            SqliteSettings { directory: directory.path().to_owned(), ..SqliteSettings::default() };
+        let database = oltp::Database::Sqlite(settings.clone());
+        let load = oltp::LoadOptions { database, dataset, seed: 1 };
+        oltp::load(&load, &events::Quiet).unwrap();
+        let path = settings.database_of(dataset.workload());
+        assert!(check(&path).unwrap().iter().all(|result| result.holds));
+        rusqlite::Connection::open(&path).unwrap().execute_batch(defect).unwrap();
+        let results = check(&path).unwrap();
+        let failed: Vec<u32> = results.iter().filter(|r| !r.holds).map(|r| r.number).collect();
+        assert_eq!(failed, [number], "{defect}");
+        assert!(!results[number as usize - 1].detail.is_empty());
+    }
 }

@@ -14,7 +14,7 @@ fn settings(directory: &std::path::Path) -> SqliteSettings {
 
 fn run_on(settings: &SqliteSettings) -> Error {
     let options = Options {
-        sqlite: settings.clone(),
+        database: oltp::Database::Sqlite(settings.clone()),
         warmup: Nanos::ZERO,
         measure: Nanos(100_000_000),
         ..Options::default()
@@ -64,8 +64,8 @@ fn foreign_half_loaded_and_other_versions_are_told_apart() {
 fn another_scale_is_refused() {
     let database = Database::new(Scale::miniature(1));
     let options = Options {
-        sqlite: database.settings.clone(),
-        scale: Some(Scale::new(10)),
+        database: oltp::Database::Sqlite(database.settings.clone()),
+        dataset: Some(oltp::Dataset::OrderEntry(Scale::new(10))),
         ..Options::default()
     };
     let error = run(&options, &events::Quiet).unwrap_err();
@@ -94,7 +94,7 @@ fn a_full_disk_while_running_ends_the_run_and_keeps_the_database_whole() {
     settings.size_limit = Some(Bytes(size + (64 << 10)));
     settings.synchronous = oltp::Synchronous::Off;
     let options = Options {
-        sqlite: settings,
+        database: oltp::Database::Sqlite(settings),
         warmup: Nanos::ZERO,
         measure: Nanos(60_000_000_000),
         ..Options::default()
@@ -145,7 +145,7 @@ fn a_full_file_system_while_running_ends_the_run() {
     let settings = settings(small.0.path());
     load(&load_options(&settings, Scale::miniature(1)), &events::Quiet).unwrap();
     let options = Options {
-        sqlite: settings.clone(),
+        database: oltp::Database::Sqlite(settings.clone()),
         warmup: Nanos::ZERO,
         measure: Nanos(60_000_000_000),
         ..Options::default()
@@ -175,10 +175,10 @@ fn options_without_meaning_are_refused() {
     check(&|options| options.measure = Nanos::ZERO);
     check(&|options| options.load = oltp::Load::Closed { think: f64::NAN });
     check(&|options| options.load = oltp::Load::Open { rate: units::Rate(0.0) });
-    check(&|options| options.sqlite.page_size = Bytes(3000));
-    check(&|options| options.sqlite.buffer = Bytes(1000));
-    check(&|options| options.sqlite.readers = 1000);
-    check(&|options| options.sqlite.reader_buffer_share = -1.0);
+    check(&|options| options.database.sqlite_mut().unwrap().page_size = Bytes(3000));
+    check(&|options| options.database.sqlite_mut().unwrap().buffer = Bytes(1000));
+    check(&|options| options.database.sqlite_mut().unwrap().readers = 1000);
+    check(&|options| options.database.sqlite_mut().unwrap().reader_buffer_share = -1.0);
     for scale in [
         Scale { warehouses: 0, ..Scale::new(1) },
         Scale { districts: 11, ..Scale::new(1) },

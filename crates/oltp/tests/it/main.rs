@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::{Event, Sink};
-use oltp::{LoadOptions, Scale, SqliteSettings};
+use oltp::{Dataset, LoadOptions, Scale, SqliteSettings};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -52,7 +52,11 @@ pub(crate) fn temporary_directory() -> TempDir {
 }
 
 pub(crate) fn load_options(settings: &SqliteSettings, scale: Scale) -> LoadOptions {
-    LoadOptions { sqlite: settings.clone(), scale, seed: 42 }
+    LoadOptions {
+        database: oltp::Database::Sqlite(settings.clone()),
+        dataset: Dataset::OrderEntry(scale),
+        seed: 42,
+    }
 }
 
 /// Numbers of the conditions that do not hold.

@@ -1,10 +1,10 @@
 //! The five transactions, one at a time, against what the clauses say they do.
 
-use oltp::Scale;
-use oltp::driver::{Driver, Meter, Outcome, Reply, Worker};
+use oltp::driver::{Dbms, Meter, Outcome, Reply, Worker};
 use oltp::sqlite::Sqlite;
 use oltp::workload::input::{Input, LINES_MAX, NewOrder, OrderLine, Request, Who};
 use oltp::workload::text::last_name;
+use oltp::{Dataset, Scale, Workload};
 
 use crate::{Database, violated};
 
@@ -12,7 +12,8 @@ const NOW_MS: i64 = 1_800_000_000_000;
 
 /// Executes one request of warehouse 1.
 fn execute(database: &Database, request: Request) -> (Outcome, Reply) {
-    let driver = Sqlite::new(&database.settings, database.scale);
+    let sqlite = Sqlite::new(&database.settings, Workload::OrderEntry);
+    let driver = sqlite.driver(Dataset::OrderEntry(database.scale)).unwrap();
     let meter = Meter::default();
     let mut result = None;
     driver

@@ -9,7 +9,9 @@ use capture::block::{BlockCapture, Physical};
 use capture::cpu::{CpuSampler, CpuSeries};
 use capture::sqlite::{Account, Captured, IoMode, Session, SessionOptions, VFS_NAME};
 use events::{Sink, Warning};
-use oltp::{Load, LoadOptions, OltpResult, Options, Phase, Scale, SqliteSettings};
+use oltp::{
+    Database, Dataset, Load, LoadOptions, OltpResult, Options, Phase, Scale, SqliteSettings,
+};
 use serde::{Deserialize, Serialize};
 use trace::Trace;
 use units::Nanos;
@@ -85,15 +87,18 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let directory = context.run.join(DATABASE);
     std::fs::create_dir(&directory).map_err(Error::io(&directory, "create"))?;
     let sqlite = settings(study, &directory);
-    let scale = Scale::new(study.oltp.warehouses);
     let seed = study.study.seed;
-    match oltp::load(&LoadOptions { sqlite: sqlite.clone(), scale, seed }, context.log) {
+    let database = Database::Sqlite(sqlite);
+    let dataset = Dataset::OrderEntry(Scale::new(study.oltp.warehouses));
+    let load = LoadOptions { database: database.clone(), dataset, seed };
+    match oltp::load(&load, context.log) {
         Err(_) if context.cancelled() => return context.run.remove(DATABASE),
         loaded => loaded?,
     };
     let options = Options {
-        sqlite,
-        scale: Some(scale),
+        database,
+        workload: dataset.workload(),
+        dataset: Some(dataset),
         users: study.oltp.users,
         load: Load::Closed { think: f64::from(study.oltp.think_scale) },
         mix: study.oltp.mix.parse()?,
@@ -135,9 +140,12 @@ pub fn observe(
     capture: Capture,
     sink: &dyn Sink,
 ) -> Result<Observed, Error> {
-    let directory: PathBuf = options.sqlite.directory.clone();
+    let Some(sqlite) = options.database.sqlite_mut() else {
+        return Err(Error::NotEmbedded);
+    };
+    let directory: PathBuf = sqlite.directory.clone();
     capture::sqlite::register()?;
-    options.sqlite.vfs = Some(VFS_NAME.to_owned());
+    sqlite.vfs = Some(VFS_NAME.to_owned());
     let session_options = SessionOptions { io, capture: false, ..SessionOptions::new(&directory) };
     let mut layers = Layers {
         session: Some(Session::start(session_options)?),

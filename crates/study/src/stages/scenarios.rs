@@ -16,7 +16,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let trace = trace::formats::own::read(&context.run.join(DEVICE_TRACE))?;
     let result: OltpResult = context.run.read_json(RESULT)?;
     let all: u64 = result.transactions.iter().map(|kind| kind.count).sum();
-    let share = result.of(Kind::NewOrder).count as f64 / all.max(1) as f64;
+    let share = result.of(Kind::NewOrder).map_or(0, |kind| kind.count) as f64 / all.max(1) as f64;
     let seed = context.study.study.seed;
     let fitted = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
     let mut results = vec![simulate(&fitted, true, &trace, share, seed)?];

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::oltp::{Kind, Load, LoadOptions, OltpResult, Options, Scale, SqliteSettings};
+use ::oltp::{Database, Dataset, Load, LoadOptions, OltpResult, Options, Scale, SqliteSettings};
 use events::Sink;
 use report::format;
 use study::stages::oltp::{Capture, observe};
@@ -37,10 +37,12 @@ fn load_and_run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcom
         ..SqliteSettings::default()
     };
     let io = named("io", &arguments.io)?;
-    let scale = Scale::new(arguments.warehouses);
+    let dataset = Dataset::OrderEntry(Scale::new(arguments.warehouses));
+    let database = Database::Sqlite(sqlite.clone());
     let options = Options {
-        sqlite: sqlite.clone(),
-        scale: Some(scale),
+        database: database.clone(),
+        workload: dataset.workload(),
+        dataset: Some(dataset),
         users: arguments.users,
         load: Load::Closed { think: f64::from(arguments.think_scale) },
         mix: arguments.mix.parse()?,
@@ -51,7 +53,7 @@ fn load_and_run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcom
     };
     options.validate()?;
     if !sqlite.database().exists() {
-        let load = LoadOptions { sqlite, scale, seed: arguments.seed };
+        let load = LoadOptions { database, dataset, seed: arguments.seed };
         match ::oltp::load(&load, &context.view) {
             Err(_) if context.view.cancelled() => return Ok(Outcome::Interrupted),
             loaded => loaded?,
@@ -86,10 +88,9 @@ fn load_and_run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcom
 fn text(result: &OltpResult) -> String {
     let header = ["TRANSACTION", "COUNT", "ROLLED BACK", "P50", "P90", "P99", "P90 BOUND"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for kind in Kind::ALL {
-        let found = result.of(kind);
+    for found in &result.transactions {
         rows.push(vec![
-            kind.name().to_owned(),
+            found.kind.name().to_owned(),
             found.count.to_string(),
             found.rollbacks.to_string(),
             format::duration_ns(found.response_ms_p50 * 1e6),

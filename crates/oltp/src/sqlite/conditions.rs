@@ -1,48 +1,18 @@
-//! The twelve consistency conditions of TPC-C 5.11 clause 3.3.2, as set-based SQL.
+//! The conditions of order entry in SQLite's SQL.
 //!
 //! One pass over order_line makes a temporary table of per-order sums, one over orders one of
 //! per-customer sums; every condition is then a query over sums that returns offending rows only.
 //! Comparisons are null-safe (IS NOT), and both sides of each relation are checked, so that a row
-//! that is missing altogether is found too. All twelve are always reported.
-//!
-//! Condition 11 holds as written only before a run. After one (the database counts its runs) the
-//! form checked is the one it generalises to: orders less new orders are the delivered orders, and
-//! those are at least as many as were loaded.
+//! that is missing altogether is found too.
 
 use std::path::Path;
 
 use rusqlite::{Connection, Row};
-use serde::{Deserialize, Serialize};
 
-use crate::sqlite::{open_read_only, read_meta};
-use crate::{Error, Scale};
-
-/// Offending rows kept per condition.
-const DETAIL_MAX: usize = 10;
-
-/// What was found about one condition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConditionResult {
-    /// 1 to 12.
-    pub number: u32,
-    /// `3.3.2.1` to `3.3.2.12`.
-    pub clause: String,
-    /// What must hold, one line.
-    pub states: String,
-    /// Whether it does.
-    pub holds: bool,
-    /// Rows that violate it.
-    pub violations: u64,
-    /// The first of these, with keys and both sides.
-    pub detail: Vec<String>,
-}
-
-struct Condition {
-    number: u32,
-    states: &'static str,
-    /// Queries that return a row for each violation.
-    queries: &'static [&'static str],
-}
+use super::open::{open_read_only, read_meta};
+use crate::Error;
+use crate::consistency::{Condition, ConditionResult, DETAIL_MAX, Found, check_all};
+use crate::workload::Workload;
 
 /// Per-order and per-customer sums, each from one pass over a clustered table.
 const SUMS: &str = "
@@ -65,10 +35,9 @@ INSERT INTO customer_sum
     GROUP BY w, d, c;
 ";
 
-const CONDITIONS: [Condition; 12] = [
+const ORDER_ENTRY: [Condition; 12] = [
     Condition {
         number: 1,
-        states: "W_YTD = sum(D_YTD)",
         queries: &[
             "SELECT 'w_id', w_id, 'w_ytd', w_ytd, 'sum(d_ytd)', sum(d_ytd) \
              FROM warehouse LEFT JOIN district ON d_w_id = w_id \
@@ -79,7 +48,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 2,
-        states: "D_NEXT_O_ID - 1 = max(O_ID) = max(NO_O_ID)",
         queries: &[
             "SELECT 'd_w_id', d_w_id, 'd_id', d_id, 'd_next_o_id - 1', d_next_o_id - 1, \
              'max(o_id)', o, 'max(no_o_id)', n FROM (SELECT d_w_id, d_id, d_next_o_id, \
@@ -94,7 +62,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 3,
-        states: "max(NO_O_ID) - min(NO_O_ID) + 1 = rows of NEW-ORDER in the district",
         queries: &["SELECT 'no_w_id', no_w_id, 'no_d_id', no_d_id, 'max - min + 1', \
              max(no_o_id) - min(no_o_id) + 1, 'rows', count(*) \
              FROM new_order GROUP BY no_w_id, no_d_id \
@@ -102,7 +69,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 4,
-        states: "sum(O_OL_CNT) = rows of ORDER-LINE in the district",
         queries: &["SELECT 'w_id', w, 'd_id', d, 'sum(o_ol_cnt)', sum(expected), 'lines', \
              sum(found) FROM (\
              SELECT o_w_id AS w, o_d_id AS d, sum(o_ol_cnt) AS expected, 0 AS found FROM orders \
@@ -112,7 +78,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 5,
-        states: "O_CARRIER_ID is null if and only if the order has a NEW-ORDER row",
         queries: &[
             "SELECT 'o_w_id', o_w_id, 'o_d_id', o_d_id, 'o_id', o_id, 'o_carrier_id', \
              o_carrier_id, 'new_order', no_o_id FROM orders LEFT JOIN new_order \
@@ -125,7 +90,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 6,
-        states: "O_OL_CNT = rows of ORDER-LINE of the order",
         queries: &[
             "SELECT 'o_w_id', o_w_id, 'o_d_id', o_d_id, 'o_id', o_id, 'o_ol_cnt', o_ol_cnt, \
              'lines', lines FROM orders LEFT JOIN line_sum \
@@ -137,7 +101,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 7,
-        states: "OL_DELIVERY_D is null if and only if O_CARRIER_ID is null",
         queries: &["SELECT 'o_w_id', o_w_id, 'o_d_id', o_d_id, 'o_id', o_id, 'o_carrier_id', \
              o_carrier_id, 'lines', lines, 'undated', undated FROM line_sum LEFT JOIN orders \
              ON o_w_id = w AND o_d_id = d AND o_id = o \
@@ -145,7 +108,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 8,
-        states: "W_YTD = sum(H_AMOUNT)",
         queries: &["SELECT 'w_id', w, 'w_ytd', sum(ytd), 'sum(h_amount)', sum(paid) FROM (\
              SELECT w_id AS w, w_ytd AS ytd, 0 AS paid FROM warehouse \
              UNION ALL SELECT h_w_id, 0, h_amount FROM history) \
@@ -153,7 +115,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 9,
-        states: "D_YTD = sum(H_AMOUNT)",
         queries: &["SELECT 'd_w_id', w, 'd_id', d, 'd_ytd', sum(ytd), 'sum(h_amount)', sum(paid) \
              FROM (SELECT d_w_id AS w, d_id AS d, d_ytd AS ytd, 0 AS paid FROM district \
              UNION ALL SELECT h_w_id, h_d_id, 0, h_amount FROM history) \
@@ -161,7 +122,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 10,
-        states: "C_BALANCE = delivered OL_AMOUNT - sum(H_AMOUNT)",
         queries: &[
             "SELECT 'c_w_id', c_w_id, 'c_d_id', c_d_id, 'c_id', c_id, 'c_balance', c_balance, \
              'delivered', delivered, 'paid', paid FROM customer LEFT JOIN customer_sum \
@@ -174,7 +134,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 11,
-        states: "rows of ORDER - rows of NEW-ORDER = orders delivered at load (before a run)",
         queries: &["SELECT 'd_w_id', w, 'd_id', d, 'orders', sum(orders), 'new orders', \
              sum(new_orders), 'delivered', sum(delivered) FROM (\
              SELECT d_w_id AS w, d_id AS d, 0 AS orders, 0 AS new_orders, 0 AS delivered \
@@ -188,7 +147,6 @@ const CONDITIONS: [Condition; 12] = [
     },
     Condition {
         number: 12,
-        states: "C_BALANCE + C_YTD_PAYMENT = delivered OL_AMOUNT",
         queries: &["SELECT 'c_w_id', c_w_id, 'c_d_id', c_d_id, 'c_id', c_id, 'c_balance', \
              c_balance, 'c_ytd_payment', c_ytd_payment, 'delivered', delivered \
              FROM customer LEFT JOIN customer_sum ON w = c_w_id AND d = c_d_id AND c = c_id \
@@ -196,64 +154,32 @@ const CONDITIONS: [Condition; 12] = [
     },
 ];
 
-/// Checks all twelve conditions in one snapshot of a loaded database.
-///
-/// # Errors
-/// No database of ours, or one that SQLite cannot read: then nothing can be said about conditions.
-pub fn check(database: &Path) -> Result<Vec<ConditionResult>, Error> {
-    check_with_vfs(database, None)
-}
-
-/// As [`check`], through a named VFS.
-pub fn check_with_vfs(database: &Path, vfs: Option<&str>) -> Result<Vec<ConditionResult>, Error> {
+/// Checks all conditions in one snapshot.
+pub(crate) fn check(database: &Path, vfs: Option<&str>) -> Result<Vec<ConditionResult>, Error> {
     let meta = read_meta(database, vfs)?;
     let connection = open_read_only(database, vfs)?;
-    let sqlite = |doing: String| move |source| Error::sqlite(database, doing, source);
-    connection
-        .execute_batch("BEGIN")
-        .and_then(|()| connection.execute_batch(SUMS))
-        .map_err(sqlite("summing up order lines".to_owned()))?;
-    CONDITIONS
-        .iter()
-        .map(|condition| {
-            condition
-                .check(&connection, meta.scale, meta.runs == 0)
-                .map_err(sqlite(format!("checking condition {}", condition.number)))
-        })
-        .collect()
+    let sqlite = |doing: &'static str| move |source| Error::sqlite(database, doing, source);
+    connection.execute_batch("BEGIN").map_err(sqlite("beginning the check"))?;
+    if meta.dataset.workload() == Workload::OrderEntry {
+        connection.execute_batch(SUMS).map_err(sqlite("summing up order lines"))?;
+    }
+    check_all(&meta, &ORDER_ENTRY, &mut |sql| {
+        rows(&connection, sql).map_err(sqlite("checking a condition"))
+    })
 }
 
-impl Condition {
-    fn check(
-        &self,
-        connection: &Connection,
-        scale: Scale,
-        before_runs: bool,
-    ) -> rusqlite::Result<ConditionResult> {
-        let (mut violations, mut detail) = (0, Vec::new());
-        for query in self.queries {
-            let query = query
-                .replace("{before_runs}", if before_runs { "1" } else { "0" })
-                .replace("{loaded}", &scale.delivered_per_district().to_string());
-            let mut statement = connection.prepare(&query)?;
-            let columns = statement.column_count();
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                violations += 1;
-                if detail.len() < DETAIL_MAX {
-                    detail.push(describe(row, columns)?);
-                }
-            }
+fn rows(connection: &Connection, sql: &str) -> rusqlite::Result<Found> {
+    let mut statement = connection.prepare(sql)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([])?;
+    let (mut count, mut first) = (0, Vec::new());
+    while let Some(row) = rows.next()? {
+        count += 1;
+        if first.len() < DETAIL_MAX {
+            first.push(describe(row, columns)?);
         }
-        Ok(ConditionResult {
-            number: self.number,
-            clause: format!("3.3.2.{}", self.number),
-            states: self.states.to_owned(),
-            holds: violations == 0,
-            violations,
-            detail,
-        })
     }
+    Ok((count, first))
 }
 
 /// `name value, name value`: queries return names and values in turn.
