@@ -1,9 +1,14 @@
 //! What can go wrong with a server, and what the user can do about it.
+//!
+//! Every message names its place (a directory, a socket, a program), every hint the next step. Tested
+//! in `tests/it/errors.rs`, where real servers are driven into them.
+
+use std::path::PathBuf;
 
 use events::Hint;
 use thiserror::Error;
 
-use crate::Address;
+use crate::{Address, System};
 
 /// Why a server, or the talk with it, failed.
 #[derive(Debug, Error)]
@@ -51,9 +56,150 @@ pub enum Error {
         /// Further lines: detail, place, context.
         detail: Option<String>,
     },
+    /// The server's programs are not installed.
+    #[error("{system} is not installed: no '{program}' in {searched}")]
+    NoProgram {
+        /// Which server.
+        system: System,
+        /// The program that was looked for.
+        program: &'static str,
+        /// Where.
+        searched: String,
+    },
+    /// The installed server is one that wearmark does not know how to run.
+    #[error("'{}' is {found}, {needed} is needed", program.display())]
+    WrongVersion {
+        /// The program.
+        program: PathBuf,
+        /// What it says it is.
+        found: String,
+        /// What would do.
+        needed: String,
+    },
+    /// A setting or place that this server cannot have.
+    #[error("{setting} = {value} cannot be had with {system}: {why}")]
+    Unsupported {
+        /// Which server.
+        system: System,
+        /// The setting.
+        setting: &'static str,
+        /// What was asked for.
+        value: String,
+        /// Why it cannot be.
+        why: &'static str,
+    },
+    /// A directory for a new instance holds something.
+    #[error("directory '{}' is not empty", path.display())]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory is not one of our instances.
+    #[error("'{}' holds no instance that wearmark made", path.display())]
+    NotOurs {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The user that the server runs as cannot enter a directory above its data.
+    #[error("user '{user}' cannot enter '{}'", directory.display())]
+    NotReachable {
+        /// The first directory, from the root, that it cannot enter.
+        directory: PathBuf,
+        /// The user.
+        user: String,
+    },
+    /// Somebody else works with the instance, or its server runs already.
+    #[error("the instance in '{}' is in use: {by}", path.display())]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+        /// What is known of the other.
+        by: String,
+    },
+    /// The file system is full.
+    #[error("no space left in '{}' while {doing}", path.display())]
+    DiskFull {
+        /// The directory.
+        path: PathBuf,
+        /// What was being done.
+        doing: String,
+    },
+    /// A program of the server failed.
+    #[error("{doing} failed ({status}): {output}")]
+    Program {
+        /// What was being done.
+        doing: String,
+        /// How the program ended.
+        status: String,
+        /// The last lines that it wrote.
+        output: String,
+    },
+    /// The server ended although nobody asked it to.
+    #[error("{system} in '{}' ended while {doing} ({status}); its log ends: {log}", path.display())]
+    Crashed {
+        /// Which server.
+        system: System,
+        /// The data directory.
+        path: PathBuf,
+        /// What was being done.
+        doing: String,
+        /// How the process ended.
+        status: String,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// Something took longer than its bound.
+    #[error("{doing} took longer than {bound_s} s; the log ends: {log}")]
+    Timeout {
+        /// What was being done.
+        doing: String,
+        /// The bound, seconds.
+        bound_s: u64,
+        /// The last lines of the server's log.
+        log: String,
+    },
+    /// The user stopped it; what was made so far has been removed.
+    #[error("{doing} was stopped; nothing is left of it")]
+    Cancelled {
+        /// What was being done.
+        doing: String,
+    },
+    /// A URL of a running server that cannot be understood.
+    #[error("'{url}' is not the address of a server: {why}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The operating system refused or failed.
+    #[error("{doing} '{}'", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// Its answer.
+        source: std::io::Error,
+    },
 }
 
 impl Error {
+    /// Wraps the operating system's answer; a full disk becomes [`Error::DiskFull`].
+    pub(crate) fn io(
+        path: impl Into<PathBuf>,
+        doing: &'static str,
+        source: std::io::Error,
+    ) -> Self {
+        let path = path.into();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, doing: doing.to_owned() }
+            }
+            _ => Self::Io { path, doing, source },
+        }
+    }
+
     /// The SQLSTATE, where the server itself answered.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
@@ -80,6 +226,49 @@ impl Hint for Error {
                 ("53100", _) => Some("the server's disk is full: free space".to_owned()),
                 (_, detail) => detail.clone(),
             },
+            other => Some(other.instance_hint()),
+        }
+    }
+}
+
+impl Error {
+    /// The hints of what concerns an instance.
+    fn instance_hint(&self) -> String {
+        match self {
+            Self::NoProgram { system, .. } => format!(
+                "install it: apt-get install {}; or name the directory of its programs in {}",
+                system.package(),
+                system.programs_variable()
+            ),
+            Self::WrongVersion { .. } => {
+                "install a version that is known, or name another directory of programs".to_owned()
+            }
+            Self::Unsupported { .. } => "leave the setting out".to_owned(),
+            Self::NotEmpty { .. } => {
+                "name an empty directory, or one that does not exist yet".to_owned()
+            }
+            Self::NotOurs { .. } => {
+                "name the data directory that the instance was created with".to_owned()
+            }
+            Self::NotReachable { directory, user } => format!(
+                "servers do not run as root: chmod o+x '{}', or name a directory that '{user}' \
+                 can reach",
+                directory.display()
+            ),
+            Self::InUse { .. } => "end the other one first".to_owned(),
+            Self::DiskFull { .. } => {
+                "free space (an empty instance takes 60 to 200 MB), or name another directory"
+                    .to_owned()
+            }
+            Self::Program { .. } | Self::Crashed { .. } | Self::Timeout { .. } => {
+                "the server's own words above say why; settings that it refuses can be left out"
+                    .to_owned()
+            }
+            Self::Cancelled { .. } => "start again; it begins anew".to_owned(),
+            Self::Address { .. } => "write postgresql://user:password@host:5432/database or \
+                 mysql://user:password@host:3306/database; a unix socket is ?socket=/path"
+                .to_owned(),
+            _ => "check the path, its permissions and the free space".to_owned(),
         }
     }
 }

@@ -7,8 +7,13 @@
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 mod error;
+pub mod instance;
 mod login;
 pub mod postgresql;
+mod system;
+mod url;
 
 pub use error::Error;
+pub use instance::{Durability, Files, Instance, Places, Programs, ServerCpu, Settings};
 pub use login::{Address, Login};
+pub use system::System;

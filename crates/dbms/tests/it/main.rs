@@ -1,0 +1,5 @@
+//! Real servers, started by the tests themselves in directories below the workspace's target.
+
+mod errors;
+mod instance;
+mod support;
