@@ -139,6 +139,7 @@ impl Hint for Error {
             Self::Artifact { .. } => {
                 "remove that file and run the same command again: the stage that writes it is redone"
             }
+            Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",
             Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
             Self::NoSpace { .. } => {
                 "free some space, name another disk with --runs DIR, or lower warehouses and range \
