@@ -148,6 +148,9 @@ impl Cause {
 pub struct Path([u64; Cause::COUNT]);
 
 impl Path {
+    /// No time at all.
+    pub const EMPTY: Self = Self([0; Cause::COUNT]);
+
     /// All of `ns` for one cause.
     pub fn of(cause: Cause, ns: u64) -> Self {
         let mut path = Self::default();

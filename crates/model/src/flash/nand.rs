@@ -195,6 +195,15 @@ impl Nand {
         end
     }
 
+    /// What the die of `plane` did since `from` was a part of cleaning.
+    pub fn count_as_cleaning(&mut self, plane: u32, from: u64) {
+        let die = self.die_of_plane[plane as usize] as usize;
+        if self.cleaned_until[die] != from {
+            self.cleaned_from[die] = from;
+        }
+        self.cleaned_until[die] = self.die_free_at[die];
+    }
+
     #[inline]
     fn transfer_ps(&self, bytes: u32) -> u64 {
         if bytes == self.page_bytes {

@@ -39,7 +39,6 @@ proptest! {
     fn all_time_is_accounted_for(rows in rows(160), batch in 1usize..50) {
         let trace = aged(&rows);
         for (name, make) in kinds() {
-            if name.starts_with("events") { continue; }
             let (mut plain, mut watched) = (make(), make());
             let mut expected = vec![0; trace.count()];
             plain.submit_due(&trace, 0..trace.count(), &mut expected);

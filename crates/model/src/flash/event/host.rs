@@ -63,8 +63,8 @@ impl Host {
         self.commands.len()
     }
 
-    /// A request arrives; gives its slot if it is fetched at once.
-    pub fn arrive(&mut self, ticket: u64, request: &Request) -> Option<u32> {
+    /// A request arrives; gives its slot, and whether it is fetched at once.
+    pub fn arrive(&mut self, ticket: u64, request: &Request) -> (u32, bool) {
         let command = Command { ticket, request: *request, left: 1, epoch: 0 };
         let slot = if let Some(slot) = self.unused.pop() {
             self.commands[slot as usize] = command;
@@ -75,12 +75,12 @@ impl Host {
         };
         if self.in_flight < self.depth {
             self.in_flight += 1;
-            return Some(slot);
+            return (slot, true);
         }
         let queue = usize::from(request.stream) % self.queues.len();
         self.queues[queue].push_back(slot);
         self.waiting += 1;
-        None
+        (slot, false)
     }
 
     /// The command of `slot` completed; gives its ticket, and the slot that is fetched in its place.

@@ -41,6 +41,7 @@ use units::{Bytes, Nanos};
 use super::gc::Victim;
 use super::snapshot::{Reader, Writer};
 use super::{Counts, FlashDevice, FlashParameters, Wear};
+use crate::observe::{Path, Probe};
 use crate::queued::{self, Ahead, Queued};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
@@ -87,7 +88,24 @@ impl<V: Victim> Queued for EventFlash<V> {
     }
 
     fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)> {
+        self.engine.watch(false);
         self.engine.next_completion(until.0).map(|(at, ticket)| (Nanos(at), ticket))
+    }
+
+    fn next_observed(&mut self, until: Nanos, probe: &mut dyn Probe) -> Option<(Nanos, u64, Path)> {
+        self.engine.watch(true);
+        let found = self.engine.next_completion(until.0);
+        self.engine.tell(probe);
+        found.map(|(at, ticket)| (Nanos(at), ticket, self.engine.path_of(ticket)))
+    }
+}
+
+impl<V: Victim> EventFlash<V> {
+    /// Takes what is known beyond a batch out, while the device itself is asked.
+    fn with_ahead(&mut self, serve: impl FnOnce(&mut Self, &mut Ahead)) {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        serve(self, &mut ahead);
+        self.ahead = ahead;
     }
 }
 
@@ -97,9 +115,30 @@ impl<V: Victim> Device for EventFlash<V> {
     }
 
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
-        let mut ahead = std::mem::take(&mut self.ahead);
-        queued::submit_due(self, &mut ahead, trace, range, completions);
-        self.ahead = ahead;
+        self.with_ahead(|this, ahead| queued::submit_due(this, ahead, trace, range, completions));
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        queued::submit_observed(self, now, request, probe)
+    }
+
+    fn submit_due_observed(
+        &mut self,
+        trace: &Trace,
+        range: Range<usize>,
+        completions: &mut [u64],
+        paths: &mut [Path],
+        probe: &mut dyn Probe,
+    ) {
+        let into = (completions, paths);
+        self.with_ahead(|this, ahead| {
+            queued::submit_due_observed(this, ahead, trace, range, into, probe);
+        });
     }
 
     fn queued(&mut self) -> Option<&mut dyn Queued> {

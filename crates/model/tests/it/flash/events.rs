@@ -7,6 +7,7 @@ use model::flash::reference::{Load, configuration_a};
 use model::flash::{
     AllocationScheme, EventParameters, FlashParameters, GcMode, Geometry, Order, Suspend,
 };
+use model::observe::{Cause, Deaf, Path};
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -308,4 +309,75 @@ proptest! {
 
 fn flush(due: u64) -> Request {
     Request { due: Nanos(due), offset: Bytes(0), len: 0, op: Op::Flush, stream: 0 }
+}
+
+/// By request: the parts of its path, us.
+fn paths_us(
+    parameters: &FlashParameters,
+    rows: &[(u64, Op, u64)],
+) -> Vec<Vec<(&'static str, u64)>> {
+    let mut device = device(parameters);
+    assert!(device.precondition(1.0, false, 1));
+    let trace = trace(rows);
+    let (mut done, mut paths) = (vec![0; rows.len()], vec![Path::EMPTY; rows.len()]);
+    device.submit_due_observed(&trace, 0..rows.len(), &mut done, &mut paths, &mut Deaf);
+    let parts = |path: &Path| {
+        let parts = Cause::ALL.into_iter().filter(|cause| path.get(*cause) > 0);
+        parts.map(|cause| (cause.name(), path.get(cause) / 1000)).collect()
+    };
+    paths.iter().map(parts).collect()
+}
+
+/// One die meets every cause that it has.
+#[test]
+fn causes_are_told_apart() {
+    let rows = [(0, Op::Write, 0), (100, Op::Read, 1)];
+    let [write, read] = [[("transfer", 4), ("medium", 500)], [("transfer", 4), ("medium", 50)]];
+    let plain = one_die(EventParameters::default());
+    let behind = [("queue", 404), ("transfer", 4), ("medium", 50)];
+    assert_eq!(paths_us(&plain, &rows), [write.to_vec(), behind.to_vec()]);
+    // Interrupted at 100 us, for 10 us; the die is back after 64 us and takes 20 us to resume.
+    let suspend = Some(Suspend { suspend_ns: 10_000, resume_ns: 20_000, most: 1 });
+    let paths =
+        paths_us(&one_die(EventParameters { suspend, ..EventParameters::default() }), &rows);
+    let with = |path: &[(&'static str, u64)], own| [path, &[own]].concat();
+    assert_eq!(paths, [with(&write, ("retry", 84)), with(&read, ("retry", 10))]);
+    let retries = EventParameters { read_retries: vec![0.0, 1.0], ..EventParameters::default() };
+    assert_eq!(paths_us(&one_die(retries), &rows[1..]), [with(&read, ("retry", 100))]);
+    let cached = EventParameters { map_cache_pages: Some(1), ..EventParameters::default() };
+    assert_eq!(paths_us(&one_die(cached), &rows[1..]), [with(&read, ("mapping", 54))]);
+    // 4,096 bytes at 64 MB/s take 64 us, one after another.
+    let mut linked = plain.clone();
+    (linked.interface_bytes_per_s, linked.overhead_ns) = (Some(64e6), 7_000);
+    let rows = [(0, Op::Write, 0), (0, Op::Write, 1), (0, Op::Flush, 0)];
+    let first = [("controller", 7), ("transfer", 68), ("medium", 500)];
+    let second = [("queue", 440), ("shared_wait", 64)];
+    let flush = vec![("controller", 7), ("flush", 64 + 504 + 504)];
+    let paths = paths_us(&linked, &rows);
+    assert_eq!(paths, [first.to_vec(), [&second[..], &first].concat(), flush]);
+}
+
+/// What waits for cleaning says so: its wait is what a die did meanwhile.
+#[test]
+fn waits_for_cleaning_are_its_copies_and_erases() {
+    let mut parameters = one_die(EventParameters::default());
+    parameters.logical_pages = 170;
+    // One at a time, each as soon as the one before is in the cells: the rest of each is cleaning.
+    let mut device = device(&parameters);
+    device.precondition(1.0, true, 1);
+    let (mut now, mut waited_ns) = (Nanos(0), 0);
+    for k in 0..400u64 {
+        let page = (k * k * 31 + k * 17) % 170;
+        let request = trace(&[(0, Op::Write, page)]).request(0);
+        let (done, path) = device.submit_observed(now, &request, &mut Deaf);
+        assert_eq!(path.total() - path.get(Cause::Gc), 504_000, "{path:?}");
+        waited_ns += path.get(Cause::Gc);
+        now = done;
+    }
+    let counts = *device.counts();
+    // 50 us to read, 500 us to program and 4 us each way on the bus.
+    let cleaned_ns = counts.moved_pages * 558_000 + counts.erased_blocks * 3_500_000;
+    assert!(counts.erased_blocks > 10 && counts.moved_pages > 10, "{counts:?}");
+    // The last cleaning may be in its course.
+    assert!(cleaned_ns - waited_ns < 20_000_000, "{waited_ns} of {cleaned_ns}");
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use model::Device;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{FlashParameters, GcMode};
-use model::observe::{Cause, Probe, Span, Track};
+use model::flash::{AllocationScheme, FlashParameters, GcMode, Order, Translation};
+use model::observe::{Cause, Probe, Purpose, Span, Track, TrackKind};
 
 use super::support::device;
 
@@ -88,4 +88,50 @@ fn modes_of_cleaning_trade_waits_for_copies() {
     let copy_back = run(GcMode::Foreground, true);
     assert!(copy_back.0 < foreground.0, "copies without the channel are shorter");
     assert_eq!(copy_back.1, foreground.1, "and as many");
+}
+
+/// Merges keep dies at work: as long as their copies and erases take.
+#[test]
+fn merges_are_seen() {
+    for translation in [
+        Translation::Bast { width: 1, logs: 4 },
+        Translation::Fast { width: 4, logs: 4 },
+        Translation::Block { width: 1, open: 3 },
+    ] {
+        let mut parameters = parameters(GcMode::Foreground, false);
+        parameters.translation = translation;
+        parameters.allocation = AllocationScheme::Static(Order::CWDP);
+        let mut device = device(&parameters);
+        let trace = Load::on(&parameters, 4_000, 1e2, 0.0).uniform(0);
+        let (mut cleaned, mut merges, mut waited_ns) = (0, Merges::default(), 0);
+        for request in trace.requests() {
+            let (_, path) = device.submit_observed(request.due, &request, &mut merges);
+            waited_ns += path.get(Cause::Gc);
+        }
+        let counts = device.counts();
+        // Within a plane: 50 us to read, 500 us to program, and over the bus both ways.
+        let bus_ns: f64 = 2.0 * 4096.0 / 333e6 * 1e9;
+        cleaned += counts.moved_pages * (550_000 + bus_ns.round() as u64);
+        cleaned += counts.erased_blocks * 3_500_000;
+        assert!(counts.moved_pages > 1_000 && waited_ns > 0, "{translation:?}: {counts:?}");
+        if translation == (Translation::Bast { width: 1, logs: 4 }) {
+            let error = merges.die_ns as f64 / cleaned as f64 - 1.0;
+            assert!(error.abs() < 1e-6, "{} {cleaned}", merges.die_ns);
+        }
+        assert!(merges.die_ns > cleaned / 2, "{translation:?}: {} {cleaned}", merges.die_ns);
+    }
+}
+
+/// How long dies worked on merges.
+#[derive(Default)]
+struct Merges {
+    die_ns: u64,
+}
+
+impl Probe for Merges {
+    fn span(&mut self, span: &Span) {
+        if span.purpose == Purpose::Gc && span.track.kind == TrackKind::Die {
+            self.die_ns += span.end_ns - span.start_ns;
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::flash::event::MOST_OVERTAKES;
 use crate::flash::event::array::Work;
 use crate::flash::event::parameters::Suspend;
 use crate::flash::gc::Victim;
+use crate::observe::Cause;
 
 impl<V: Victim> Engine<V> {
     /// Interrupts `at` for a read, where that is allowed and worth it.
@@ -31,6 +32,7 @@ impl<V: Victim> Engine<V> {
 
     /// Lets the die do `work`, which takes `ns`.
     pub(super) fn begin(&mut self, at: u32, work: Work, ns: u64) {
+        self.note_work(at, work);
         let die = &mut self.dies[at as usize];
         die.work = work;
         die.until = self.clock + ns;
@@ -62,7 +64,11 @@ impl<V: Victim> Engine<V> {
             let writes = matches!(kind, Kind::Write | Kind::MapWrite);
             if !writes || self.store.has_room(plane, stream) {
                 self.dies[at as usize].others.pop_front();
-                return if writes { self.wait_for_bus(at, number) } else { self.sense(at, number) };
+                if !writes {
+                    return self.sense(at, number);
+                }
+                self.note_turn(at, number);
+                return self.wait_for_bus(at, number);
             }
             let cleans = self.clean(at, plane);
             assert!(cleans, "plane {plane} is full and has nothing to clean");
@@ -93,8 +99,11 @@ impl<V: Victim> Engine<V> {
 
     /// The next step of cleaning `plane`; `false` where there is nothing to clean.
     pub(super) fn clean(&mut self, at: u32, plane: u32) -> bool {
-        if !self.store.is_cleaning(plane) && !self.store.begin(plane) {
-            return false;
+        if !self.store.is_cleaning(plane) {
+            if !self.store.begin(plane) {
+                return false;
+            }
+            self.note_cleaning(plane, true);
         }
         let Some((lpn, from, to)) = self.store.move_next(plane) else {
             self.begin(at, Work::Erasing(plane), self.times.erase_ns);
@@ -116,6 +125,9 @@ impl<V: Victim> Engine<V> {
         let page = self.store.find(lpn).map_or(0, |ppn| self.store.page_of(ppn));
         let once = u64::from(self.times.read_ns[page as usize]);
         let sensings = 1 + self.retries();
+        self.note_turn(at, number);
+        self.note(number, Cause::Medium, self.clock + once);
+        self.note(number, Cause::Retry, self.clock + once * sensings);
         self.begin(at, Work::Sensing(number), once * sensings);
     }
 
@@ -138,18 +150,23 @@ impl<V: Victim> Engine<V> {
     }
 
     pub(super) fn work_ends(&mut self, at: u32) {
+        self.note_work(at, Work::Idle);
         match std::mem::replace(&mut self.dies[at as usize].work, Work::Idle) {
             Work::Sensing(number) => return self.wait_for_bus(at, number),
             Work::Programming(number) => {
                 let PageOp { kind, lpn, slot, .. } = self.ops[number as usize];
                 self.unused_ops.push(number);
                 if kind == Kind::Write {
+                    // Beyond the program itself it was interrupted.
+                    self.note(number, Cause::Retry, self.clock);
+                    self.note_part(number);
                     self.pending[lpn as usize] -= 1;
                     self.part_done(slot);
                 }
             }
             Work::Erasing(plane) => {
                 self.store.erased(plane);
+                self.note_cleaning(plane, false);
                 let stale = std::mem::take(&mut self.stale[plane as usize]);
                 for page in stale {
                     self.repair_map(page);
@@ -176,6 +193,7 @@ impl<V: Victim> Engine<V> {
     }
 
     pub(super) fn wait_for_bus(&mut self, at: u32, number: u32) {
+        self.note_work(at, Work::Transferring(number));
         let die = &mut self.dies[at as usize];
         die.work = Work::Transferring(number);
         die.generation = die.generation.wrapping_add(1);
@@ -198,6 +216,7 @@ impl<V: Victim> Engine<V> {
         let writes = matches!(op.kind, Kind::Write | Kind::MapWrite | Kind::Merge);
         let bytes = if writes { self.store.geometry.page_bytes } else { op.bytes };
         let end = self.clock + self.times.transfer_ns(bus, bytes);
+        self.note_transfer(channel as u32, number, end);
         self.schedule(end, Happening::Channel(channel as u32));
     }
 
@@ -215,15 +234,20 @@ impl<V: Victim> Engine<V> {
             };
             self.map_pages_written += u64::from(kind == Kind::MapWrite);
             let ns = u64::from(self.times.program_ns[self.store.page_of(ppn) as usize]);
+            self.note(number, Cause::Medium, self.clock + ns);
             return self.begin(at, Work::Programming(number), ns);
         }
+        self.note_work(at, Work::Idle);
         self.dies[at as usize].work = Work::Idle;
         match kind {
             Kind::Merge => self.queue_write(number),
             _ => self.unused_ops.push(number),
         }
         match kind {
-            Kind::Read => self.part_done(slot),
+            Kind::Read => {
+                self.note_part(number);
+                self.part_done(slot);
+            }
             Kind::MapRead => self.map_fetched(lpn - self.logical_pages),
             Kind::MapMerge => self.write_map(lpn),
             _ => {}

@@ -1,6 +1,7 @@
 //! The event queue and the commands; what pages, dies and channels do is in [`pages`] and [`dies`].
 
 mod dies;
+mod ledger;
 mod pages;
 mod state;
 
@@ -10,6 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use stats::rng;
 use trace::{Op, Request};
 
+use self::ledger::Ledger;
 use super::array::{Bus, Die, Times};
 use super::host::Host;
 use super::map_cache::MapCache;
@@ -18,6 +20,7 @@ use super::store::Store;
 use crate::Counter;
 use crate::flash::gc::{GcMode, Victim};
 use crate::flash::{AllocationScheme, Counts, FlashParameters, Order};
+use crate::observe::Cause;
 
 /// What an operation on a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +111,8 @@ pub(super) struct Engine<V> {
     suspends: u64,
     map_pages_written: u64,
     buffered_pages: u64,
+    /// While somebody watches.
+    ledger: Option<Box<Ledger>>,
 }
 
 impl<V: Victim> Engine<V> {
@@ -170,6 +175,7 @@ impl<V: Victim> Engine<V> {
             suspends: 0,
             map_pages_written: 0,
             buffered_pages: 0,
+            ledger: None,
         }
     }
 
@@ -179,7 +185,9 @@ impl<V: Victim> Engine<V> {
         }
         assert!(now >= self.clock, "time runs back");
         self.clock = now;
-        if let Some(slot) = self.host.arrive(ticket, request) {
+        let (slot, is_fetched) = self.host.arrive(ticket, request);
+        self.note_arrival(slot, ticket);
+        if is_fetched {
             self.fetch(slot);
         }
     }
@@ -220,6 +228,7 @@ impl<V: Victim> Engine<V> {
             Happening::Channel(channel) => self.transfer_ends(channel),
             Happening::Received(slot) => self.cut(slot),
             Happening::Complete(slot) => {
+                self.note_completion(slot);
                 let (ticket, next) = self.host.complete(slot);
                 self.completed.push_back((at, ticket));
                 if let Some(next) = next {
@@ -230,6 +239,7 @@ impl<V: Victim> Engine<V> {
     }
 
     fn fetch(&mut self, slot: u32) {
+        self.note_command(slot, Cause::Queue, self.clock);
         let request = self.host.command(slot).request;
         let page = u64::from(self.store.geometry.page_bytes);
         let end = request.offset.0 + u64::from(request.len);
@@ -249,7 +259,7 @@ impl<V: Victim> Engine<V> {
             Op::Write => {
                 self.host.write_begins(slot);
                 if self.interface_ns_per_byte > 0.0 && !self.behind_cache {
-                    let received = self.cross(request.len);
+                    let received = self.cross(slot, request.len);
                     return self.schedule(received, Happening::Received(slot));
                 }
                 return self.cut(slot);
@@ -274,10 +284,11 @@ impl<V: Victim> Engine<V> {
     }
 
     /// Moves a command and its `len` bytes across the interface as soon as it is free; gives the end.
-    fn cross(&mut self, len: u32) -> u64 {
+    fn cross(&mut self, slot: u32, len: u32) -> u64 {
         let data_ns = (f64::from(len) * self.interface_ns_per_byte).round() as u64;
         let ns = data_ns + self.interface_command_ns;
         self.interface_free_at = self.interface_free_at.max(self.clock) + ns;
+        self.note_crossing(slot, ns, self.interface_free_at);
         self.interface_free_at
     }
 
@@ -288,7 +299,8 @@ impl<V: Victim> Engine<V> {
             return;
         }
         let Request { op, len, .. } = command.request;
-        let at = if op == Op::Read { self.cross(len) } else { self.clock };
+        let at = if op == Op::Read { self.cross(slot, len) } else { self.clock };
+        self.note_command(slot, Cause::Controller, at + self.overhead_ns);
         self.schedule(at + self.overhead_ns, Happening::Complete(slot));
         if op == Op::Write {
             let flushes = self.host.write_ends(slot);
@@ -298,6 +310,8 @@ impl<V: Victim> Engine<V> {
 
     fn complete_all(&mut self, flushes: &[u32]) {
         for slot in flushes {
+            self.note_command(*slot, Cause::Flush, self.clock);
+            self.note_command(*slot, Cause::Controller, self.clock + self.overhead_ns);
             self.schedule(self.clock + self.overhead_ns, Happening::Complete(*slot));
         }
     }

@@ -7,15 +7,18 @@ use crate::flash::event::array::Work;
 use crate::flash::event::map_cache::Lookup;
 use crate::flash::gc::Victim;
 use crate::flash::{AllocationScheme, NONE};
+use crate::observe::Cause;
 
 impl<V: Victim> Engine<V> {
     pub(super) fn op(&mut self, op: PageOp) -> u32 {
-        if let Some(number) = self.unused_ops.pop() {
+        let number = self.unused_ops.pop().unwrap_or(self.ops.len() as u32);
+        if number as usize == self.ops.len() {
+            self.ops.push(op);
+        } else {
             self.ops[number as usize] = op;
-            return number;
         }
-        self.ops.push(op);
-        self.ops.len() as u32 - 1
+        self.note_operation(number);
+        number
     }
 
     pub(super) fn page(&mut self, slot: u32, op: Op, (lpn, bytes): (u32, u32), stream: u16) {
@@ -73,6 +76,7 @@ impl<V: Victim> Engine<V> {
 
     /// The place of the page of `number` is known.
     pub(super) fn mapped(&mut self, number: u32) {
+        self.note(number, Cause::Mapping, self.clock);
         let PageOp { kind, lpn, bytes, slot, .. } = self.ops[number as usize];
         let place = self.store.find(lpn);
         let on_its_way = self.pending[lpn as usize] > 0;
@@ -86,6 +90,7 @@ impl<V: Victim> Engine<V> {
                 _ => {
                     self.buffered_pages += u64::from(on_its_way);
                     self.store.counts.unwritten_pages += u64::from(!on_its_way);
+                    self.note_part(number);
                     self.unused_ops.push(number);
                     self.part_done(slot);
                 }
@@ -155,6 +160,7 @@ impl<V: Victim> Engine<V> {
     pub(super) fn queue(&mut self, number: u32) {
         let PageOp { kind, plane, .. } = self.ops[number as usize];
         let at = self.die_of(plane);
+        self.note_wait(at, number);
         let die = &mut self.dies[at as usize];
         let senses = matches!(kind, Kind::Read | Kind::Merge | Kind::MapRead | Kind::MapMerge);
         if senses && self.events_of.reads_first {

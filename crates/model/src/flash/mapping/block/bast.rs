@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 
 use super::Layer;
-use super::superblocks::{Superblocks, load_list, save_list};
+use super::superblocks::{Superblocks, Work, load_list, save_list};
 use crate::SnapshotError;
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
@@ -44,19 +44,18 @@ impl Bast {
         }
     }
 
-    fn merge(&mut self, superblocks: &mut Superblocks, nand: &mut Nand, now: u64, logical: u32) {
+    fn merge<W: Watch>(&mut self, superblocks: &mut Superblocks, work: &mut Work<W>, logical: u32) {
         self.recency.retain(|other| *other != logical);
         let log = std::mem::replace(&mut self.log[logical as usize], NONE);
         let data = self.data[logical as usize];
-        self.data[logical as usize] = merge_log(superblocks, nand, now, (logical, log), data);
+        self.data[logical as usize] = merge_log(superblocks, work, (logical, log), data);
     }
 
     /// The log of `logical` with room for a page.
-    fn room(
+    fn room<W: Watch>(
         &mut self,
         superblocks: &mut Superblocks,
-        nand: &mut Nand,
-        now: u64,
+        work: &mut Work<W>,
         logical: u32,
     ) -> u32 {
         let log = self.log[logical as usize];
@@ -66,10 +65,10 @@ impl Bast {
             return log;
         }
         if log != NONE {
-            self.merge(superblocks, nand, now, logical);
+            self.merge(superblocks, work, logical);
         } else if self.recency.len() == self.logs_most {
             let victim = self.recency[0];
-            self.merge(superblocks, nand, now, victim);
+            self.merge(superblocks, work, victim);
         }
         let log = superblocks.open(superblocks.group_of(logical));
         self.log[logical as usize] = log;
@@ -80,10 +79,9 @@ impl Bast {
 
 /// Merges `log`, which holds pages of `logical` only and the newest of each, with `data`: the
 /// cheapest way that its content allows. Gives the superblock that then holds the block.
-pub(super) fn merge_log(
+pub(super) fn merge_log<W: Watch>(
     superblocks: &mut Superblocks,
-    nand: &mut Nand,
-    now: u64,
+    work: &mut Work<W>,
     (logical, log): (u32, u32),
     data: u32,
 ) -> u32 {
@@ -91,12 +89,12 @@ pub(super) fn merge_log(
     let fill = superblocks.fill(log);
     let in_order = (0..fill).all(|j| superblocks.live(log, j) == Some(first + j));
     let whole = if in_order { log } else { superblocks.open(superblocks.group_of(logical)) };
-    superblocks.copy_rest(nand, now, whole, (logical, if in_order { fill } else { 0 }));
+    superblocks.copy_rest(work, whole, (logical, if in_order { fill } else { 0 }));
     if data != NONE {
-        superblocks.erase(nand, now, data);
+        superblocks.erase(work, data);
     }
     if !in_order {
-        superblocks.erase(nand, now, log);
+        superblocks.erase(work, log);
     }
     whole
 }
@@ -110,6 +108,8 @@ impl Layer for Bast {
         lpn: u32,
         watch: &mut W,
     ) -> u64 {
+        let mut work = Work { nand, now, watch };
+        let work = &mut work;
         let (logical, j) = (lpn / superblocks.pages(), lpn % superblocks.pages());
         let data = &mut self.data[logical as usize];
         if *data == NONE {
@@ -117,11 +117,11 @@ impl Layer for Bast {
         }
         let data = *data;
         if self.log[logical as usize] == NONE && superblocks.fill(data) <= j {
-            return superblocks.program(nand, (now, start), (data, j), lpn, watch);
+            return superblocks.program(work.nand, (now, start), (data, j), lpn, work.watch);
         }
-        let log = self.room(superblocks, nand, now, logical);
+        let log = self.room(superblocks, work, logical);
         let j = superblocks.fill(log);
-        superblocks.program(nand, (now, start), (log, j), lpn, watch)
+        superblocks.program(work.nand, (now, start), (log, j), lpn, work.watch)
     }
 
     fn used(&self) -> Vec<u32> {

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 
 use super::Layer;
-use super::superblocks::{Superblocks, load_list, save_list};
+use super::superblocks::{Superblocks, Work, load_list, save_list};
 use crate::SnapshotError;
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
@@ -48,43 +48,43 @@ impl Fast {
 
     /// Copies the newest of every page of `logical` to a new superblock, or behind the sequential
     /// log where that is still the newest of what it holds.
-    fn merge(&mut self, superblocks: &mut Superblocks, nand: &mut Nand, now: u64, logical: u32) {
+    fn merge<W: Watch>(&mut self, superblocks: &mut Superblocks, work: &mut Work<W>, logical: u32) {
         let first = logical * superblocks.pages();
         let log = if self.sequential.0 == logical { self.sequential.1 } else { NONE };
         let fill = if log == NONE { 0 } else { superblocks.fill(log) };
         let in_order =
             log != NONE && (0..fill).all(|j| superblocks.live(log, j) == Some(first + j));
         let whole = if in_order { log } else { superblocks.open(superblocks.group_of(logical)) };
-        superblocks.copy_rest(nand, now, whole, (logical, if in_order { fill } else { 0 }));
+        superblocks.copy_rest(work, whole, (logical, if in_order { fill } else { 0 }));
         let data = std::mem::replace(&mut self.data[logical as usize], whole);
-        superblocks.erase(nand, now, data);
+        superblocks.erase(work, data);
         if log != NONE {
             self.sequential = NO_LOG;
             if !in_order {
-                superblocks.erase(nand, now, log);
+                superblocks.erase(work, log);
             }
         }
     }
 
     /// Merges everything that lives in the oldest random log and erases it.
-    fn reclaim(&mut self, superblocks: &mut Superblocks, nand: &mut Nand, now: u64) {
+    fn reclaim<W: Watch>(&mut self, superblocks: &mut Superblocks, work: &mut Work<W>) {
         let victim = self.random.pop_front().expect("a random log");
         for j in 0..superblocks.pages() {
             if let Some(lpn) = superblocks.live(victim, j) {
-                self.merge(superblocks, nand, now, lpn / superblocks.pages());
+                self.merge(superblocks, work, lpn / superblocks.pages());
             }
         }
-        superblocks.erase(nand, now, victim);
+        superblocks.erase(work, victim);
     }
 
     /// The random log with room for a page.
-    fn room(&mut self, superblocks: &mut Superblocks, nand: &mut Nand, now: u64) -> u32 {
+    fn room<W: Watch>(&mut self, superblocks: &mut Superblocks, work: &mut Work<W>) -> u32 {
         let pages = superblocks.pages();
         match self.random.back() {
             Some(&log) if superblocks.fill(log) < pages => log,
             _ => {
                 if self.random.len() == self.random_most {
-                    self.reclaim(superblocks, nand, now);
+                    self.reclaim(superblocks, work);
                 }
                 let log = superblocks.open(self.next_group);
                 self.next_group = (self.next_group + 1) % superblocks.groups();
@@ -104,6 +104,8 @@ impl Layer for Fast {
         lpn: u32,
         watch: &mut W,
     ) -> u64 {
+        let mut work = Work { nand, now, watch };
+        let work = &mut work;
         let at = (now, start);
         let (logical, j) = (lpn / superblocks.pages(), lpn % superblocks.pages());
         let data = &mut self.data[logical as usize];
@@ -112,25 +114,25 @@ impl Layer for Fast {
         }
         let data = *data;
         if superblocks.fill(data) <= j {
-            return superblocks.program(nand, at, (data, j), lpn, watch);
+            return superblocks.program(work.nand, at, (data, j), lpn, work.watch);
         }
         if j == 0 {
             if self.sequential != NO_LOG {
-                self.merge(superblocks, nand, now, self.sequential.0);
+                self.merge(superblocks, work, self.sequential.0);
             }
             self.sequential = (logical, superblocks.open(superblocks.group_of(logical)));
         }
         let (of, log) = self.sequential;
         if of == logical && superblocks.fill(log) == j {
-            let end = superblocks.program(nand, at, (log, j), lpn, watch);
+            let end = superblocks.program(work.nand, at, (log, j), lpn, work.watch);
             if j + 1 == superblocks.pages() {
-                self.merge(superblocks, nand, now, logical);
+                self.merge(superblocks, work, logical);
             }
             return end;
         }
-        let log = self.room(superblocks, nand, now);
+        let log = self.room(superblocks, work);
         let j = superblocks.fill(log);
-        superblocks.program(nand, at, (log, j), lpn, watch)
+        superblocks.program(work.nand, at, (log, j), lpn, work.watch)
     }
 
     fn used(&self) -> Vec<u32> {

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::Layer;
-use super::superblocks::Superblocks;
+use super::superblocks::{Superblocks, Work};
 use crate::SnapshotError;
 use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
@@ -44,12 +44,12 @@ impl Replacement {
     }
 
     /// Completes a replacement and erases the block that it replaces.
-    fn complete(&mut self, superblocks: &mut Superblocks, nand: &mut Nand, now: u64, at: usize) {
+    fn complete<W: Watch>(&mut self, superblocks: &mut Superblocks, work: &mut Work<W>, at: usize) {
         let Open { logical, superblock } = self.open.remove(at).expect("an open replacement");
         let first = superblocks.fill(superblock);
-        superblocks.copy_rest(nand, now, superblock, (logical, first));
+        superblocks.copy_rest(work, superblock, (logical, first));
         let old = std::mem::replace(&mut self.data[logical as usize], superblock);
-        superblocks.erase(nand, now, old);
+        superblocks.erase(work, old);
     }
 }
 
@@ -62,6 +62,8 @@ impl Layer for Replacement {
         lpn: u32,
         watch: &mut W,
     ) -> u64 {
+        let mut work = Work { nand, now, watch };
+        let work = &mut work;
         let (logical, j) = (lpn / superblocks.pages(), lpn % superblocks.pages());
         let first = logical * superblocks.pages();
         let mut target = NONE;
@@ -72,28 +74,28 @@ impl Layer for Replacement {
                 self.open.push_back(open);
                 target = superblock;
             } else {
-                self.complete(superblocks, nand, now, at);
+                self.complete(superblocks, work, at);
             }
         } else if self.data[logical as usize] == NONE {
             self.data[logical as usize] = superblocks.open(superblocks.group_of(logical));
         }
         let data = self.data[logical as usize];
         if target == NONE && superblocks.fill(data) <= j {
-            return superblocks.program(nand, (now, start), (data, j), lpn, watch);
+            return superblocks.program(work.nand, (now, start), (data, j), lpn, work.watch);
         }
         if target == NONE {
             if self.open.len() == self.open_most {
-                self.complete(superblocks, nand, now, 0);
+                self.complete(superblocks, work, 0);
             }
             target = superblocks.open(superblocks.group_of(logical));
             self.open.push_back(Open { logical, superblock: target });
         }
         for k in superblocks.fill(target)..j {
-            superblocks.copy(nand, now, (target, k), first + k);
+            superblocks.copy(work, (target, k), first + k);
         }
-        let end = superblocks.program(nand, (now, start), (target, j), lpn, watch);
+        let end = superblocks.program(work.nand, (now, start), (target, j), lpn, work.watch);
         if j + 1 == superblocks.pages() {
-            self.complete(superblocks, nand, now, self.open.len() - 1);
+            self.complete(superblocks, work, self.open.len() - 1);
         }
         end
     }

@@ -14,6 +14,10 @@
 //! superblock are programmed in ascending order, each once between two erases; a superblock is
 //! erased only when no page of it is live.
 
+use trace::Request;
+use units::Nanos;
+
+use crate::Device;
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::device::PathApart;
@@ -22,7 +26,49 @@ use crate::flash::mapping::{PageRead, PageWrite};
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
-use crate::observe::{Cause, Off, Watch};
+use crate::observe::{Cause, Path, Purpose, Span, Watch};
+
+/// What a merge works with: the dies, from when on, and who watches.
+#[derive(Debug)]
+pub(super) struct Work<'a, W> {
+    pub(super) nand: &'a mut Nand,
+    pub(super) now: u64,
+    pub(super) watch: &'a mut W,
+}
+
+/// Watches merges: dies are at work for them, but no request goes along.
+struct Aside<'a, W>(&'a mut W);
+
+impl<W: Watch> Watch for Aside<'_, W> {
+    const ACTIVE: bool = W::ACTIVE;
+
+    fn spend(&mut self, _cause: Cause, _ns: u64) {}
+
+    fn follow(&mut self, _path: &Path) {}
+
+    fn span(&mut self, span: Span) {
+        self.0.span(span.on_behalf_of(Purpose::Gc));
+    }
+
+    fn forward<D: Device + ?Sized>(
+        &mut self,
+        behind: &mut D,
+        now: Nanos,
+        request: &Request,
+    ) -> Nanos {
+        self.0.background(behind, now, request, Purpose::Gc)
+    }
+
+    fn background<D: Device + ?Sized>(
+        &mut self,
+        behind: &mut D,
+        now: Nanos,
+        request: &Request,
+        purpose: Purpose,
+    ) -> Nanos {
+        self.0.background(behind, now, request, purpose)
+    }
+}
 
 /// The superblocks of a device and the pages in them.
 #[derive(Clone, Debug)]
@@ -166,10 +212,9 @@ impl Superblocks {
     }
 
     /// Moves `lpn`, if it is anywhere, to page `j` of `superblock`.
-    pub(super) fn copy(
+    pub(super) fn copy<W: Watch>(
         &mut self,
-        nand: &mut Nand,
-        now: u64,
+        work: &mut Work<W>,
         (superblock, j): (u32, u32),
         lpn: u32,
     ) {
@@ -181,38 +226,44 @@ impl Superblocks {
         self.counts.moved_pages += 1;
         let (source, target) = (self.plane_of(from), self.plane_of(to));
         let pages = self.geometry.pages_per_block;
+        let now = work.now;
+        let mut aside = Aside(work.watch);
+        let nand = &mut *work.nand;
         if source == target {
             let ns = nand.copy_ns(from % pages, to % pages);
-            nand.clean(target, now, ns, &mut Off);
+            nand.clean(target, now, ns, &mut aside);
         } else {
-            let source = PageAt { plane: source, page: from % pages };
-            let read = nand.read(now, source, self.geometry.page_bytes, &mut Off);
-            let target = PageAt { plane: target, page: to % pages };
-            nand.program((now, read), target, &mut Off);
+            let (read_from, written_from) = (nand.free_at(source), nand.free_at(target));
+            let page = PageAt { plane: source, page: from % pages };
+            let read = nand.read(now, page, self.geometry.page_bytes, &mut aside);
+            nand.count_as_cleaning(source, read_from.max(now));
+            let page = PageAt { plane: target, page: to % pages };
+            nand.program((now, read), page, &mut aside);
+            nand.count_as_cleaning(target, written_from.max(now));
         }
     }
 
     /// Moves every live page of logical block `logical` from page `first` on to its own place in
     /// `superblock`.
-    pub(super) fn copy_rest(
+    pub(super) fn copy_rest<W: Watch>(
         &mut self,
-        nand: &mut Nand,
-        now: u64,
+        work: &mut Work<W>,
         superblock: u32,
         (logical, first): (u32, u32),
     ) {
         for j in first..self.pages {
-            self.copy(nand, now, (superblock, j), logical * self.pages + j);
+            self.copy(work, (superblock, j), logical * self.pages + j);
         }
     }
 
     /// Erases `superblock`, in which nothing lives any more.
-    pub(super) fn erase(&mut self, nand: &mut Nand, now: u64, superblock: u32) {
+    pub(super) fn erase<W: Watch>(&mut self, work: &mut Work<W>, superblock: u32) {
         for part in 0..self.width {
             let part = &mut self.parts[(superblock * self.width + part) as usize];
             let block = std::mem::replace(part, NONE);
             let plane = block / self.geometry.blocks_per_plane;
-            nand.clean(plane, now, nand.erase_ns(), &mut Off);
+            let erase_ns = work.nand.erase_ns();
+            work.nand.clean(plane, work.now, erase_ns, &mut Aside(work.watch));
             self.blocks.release(plane, block);
             self.counts.erased_blocks += 1;
         }
