@@ -13,16 +13,11 @@ use std::ops::Range;
 use trace::{Op, Request, Trace};
 use units::{Bytes, Nanos};
 
-use super::allocation::{ByDie, Dynamic, Static};
 use super::channel::Channel;
-use super::gc::{ByStream, CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
-use super::mapping::block::{Bast, Fast, Replacement};
-use super::mapping::{BlockMapped, Mapping, PageMapped, PageRead, PageWrite, Translation};
+use super::mapping::{Mapping, PageRead, PageWrite};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{
-    AllocationScheme, Counts, Error, EventFlash, FlashParameters, GcPolicy, StreamCounts, Wear,
-};
+use super::{Counts, FlashParameters, StreamCounts, Wear, ZoneCounts};
 use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Span, Watch};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
@@ -94,6 +89,10 @@ impl<'a, W> PathApart<'a, W> {
     pub(super) fn new(whole: &'a mut W) -> Self {
         Self { whole, path: Path::default() }
     }
+
+    pub(super) fn into_path(self) -> Path {
+        self.path
+    }
 }
 
 impl<W: Watch> Watch for PathApart<'_, W> {
@@ -138,7 +137,7 @@ impl<W: Watch> Watch for PathApart<'_, W> {
     }
 }
 
-/// A flash device whatever its rooms are: what [`build`] gives.
+/// A flash device whatever its rooms are: what [`super::build`] gives.
 pub trait FlashDevice: Device {
     /// Counts in pages and blocks.
     fn counts(&self) -> &Counts;
@@ -157,6 +156,10 @@ pub trait FlashDevice: Device {
     fn stream_counts(&self) -> Vec<StreamCounts> {
         Vec::new()
     }
+    /// What happened at the zones, where the device has some.
+    fn zone_counts(&self) -> Option<ZoneCounts> {
+        None
+    }
     /// Erase counts and remaining life.
     fn wear(&self) -> Wear;
     /// The physical page of a logical one, where it was written.
@@ -168,75 +171,6 @@ pub trait FlashDevice: Device {
     /// # Panics
     /// Where it does not.
     fn audit(&self);
-}
-
-/// Makes the device of `parameters`, empty; `seed` decides every random choice.
-///
-/// # Errors
-/// Where no such device can exist.
-pub fn build(parameters: &FlashParameters, seed: u64) -> Result<Box<dyn FlashDevice>, Error> {
-    parameters.check()?;
-    match parameters.translation {
-        Translation::Page => {}
-        Translation::Block { width, open } => {
-            return Ok(blockwise(parameters, width, seed, |n| Replacement::new(n, open)));
-        }
-        Translation::Bast { width, logs } => {
-            return Ok(blockwise(parameters, width, seed, |n| Bast::new(n, logs)));
-        }
-        Translation::Fast { width, logs } => {
-            return Ok(blockwise(parameters, width, seed, |n| Fast::new(n, logs)));
-        }
-    }
-    let context = PolicyContext { geometry: &parameters.geometry, pools_per_plane: 1, seed };
-    if !parameters.streams.block_shares.is_empty() {
-        let greedy = parameters.gc.policy == GcPolicy::Greedy;
-        let victims = ByStream::new(&context, &parameters.streams.block_shares, greedy);
-        return Ok(with_victims(parameters, victims, seed));
-    }
-    Ok(match parameters.gc.policy {
-        GcPolicy::Greedy => with_victims(parameters, Greedy::new(&context), seed),
-        GcPolicy::Fifo => with_victims(parameters, Fifo::new(&context), seed),
-        GcPolicy::DChoices(d) => with_victims(parameters, DChoices::new(&context, d), seed),
-        GcPolicy::Windowed(w) => with_victims(parameters, Windowed::new(&context, w), seed),
-        GcPolicy::CostBenefit => with_victims(parameters, CostBenefit::new(&context), seed),
-    })
-}
-
-/// A device that maps whole blocks; `layer` makes its layer for so many logical blocks.
-fn blockwise<L: super::mapping::block::Layer + 'static>(
-    parameters: &FlashParameters,
-    width: u32,
-    seed: u64,
-    layer: impl FnOnce(usize) -> L,
-) -> Box<dyn FlashDevice> {
-    Box::new(Flash::new(parameters, BlockMapped::new(parameters, width, layer), seed))
-}
-
-fn with_victims<V: Victim + 'static>(
-    parameters: &FlashParameters,
-    victims: V,
-    seed: u64,
-) -> Box<dyn FlashDevice> {
-    if let Some(events) = &parameters.events {
-        return Box::new(EventFlash::new(parameters, events, victims, seed));
-    }
-    let geometry = &parameters.geometry;
-    match parameters.allocation {
-        AllocationScheme::Static(order) => {
-            let allocation = Static::new(geometry, order);
-            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
-        }
-        AllocationScheme::ByDie(order) => {
-            let allocation = ByDie::new(geometry, order);
-            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
-        }
-        AllocationScheme::RoundRobin | AllocationScheme::Dynamic => {
-            let by_load = parameters.allocation == AllocationScheme::Dynamic;
-            let allocation = Dynamic::new(geometry, by_load);
-            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
-        }
-    }
 }
 
 impl<M: Mapping> Flash<M> {
@@ -311,7 +245,7 @@ impl<M: Mapping> Flash<M> {
     }
 
     fn serve_any<W: Watch>(&mut self, now: u64, request: Bare, watch: &mut W) -> u64 {
-        let Bare { op, offset, len, stream } = request;
+        let Bare { op, offset, len, .. } = request;
         let end = offset + u64::from(len);
         match op {
             Op::Flush => {
@@ -320,8 +254,9 @@ impl<M: Mapping> Flash<M> {
                 done
             }
             Op::Trim => {
-                let whole = offset.div_ceil(u64::from(self.page_bytes))..end >> self.page_shift;
-                whole.for_each(|lpn| self.mapping.trim(lpn as u32));
+                let first = offset.div_ceil(u64::from(self.page_bytes)) as u32;
+                let pages = first..(end >> self.page_shift) as u32;
+                self.mapping.trim_all(&mut self.nand, now, pages, watch);
                 now
             }
             Op::Read => {
@@ -333,17 +268,88 @@ impl<M: Mapping> Flash<M> {
                 self.cross((now, ready), len, watch)
             }
             Op::Write => {
-                self.host_written_bytes += u64::from(len);
                 let arrived_ns = self.receive(now, len, watch);
-                let done =
-                    self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
-                        let write = PageWrite { lpn, bytes, stream, arrived_ns };
-                        this.mapping.write(&mut this.nand, now, write, watch)
-                    });
-                self.written_at = self.written_at.max(done);
-                done
+                self.write_pages((now, arrived_ns), request, watch)
             }
         }
+    }
+
+    /// Writes the pages of a request whose data arrived.
+    fn write_pages<W: Watch>(
+        &mut self,
+        (now, arrived_ns): (u64, u64),
+        Bare { offset, len, stream, .. }: Bare,
+        watch: &mut W,
+    ) -> u64 {
+        self.host_written_bytes += u64::from(len);
+        let end = offset + u64::from(len);
+        // Their paths begin where the data are there: what came before is the request's.
+        let done = self.serve_pages(now, (offset, end), watch, |this, lpn, bytes, watch| {
+            let write = PageWrite { lpn, bytes, stream, arrived_ns };
+            this.mapping.write(&mut this.nand, now, write, watch)
+        });
+        self.written_at = self.written_at.max(done);
+        done
+    }
+
+    /// Serves `request` at `now`, for a layer above.
+    pub(super) fn command<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
+        self.serve(now, Bare::of(request), watch)
+    }
+
+    /// Serves a write asked for at `now` whose data the host has not before `earliest`.
+    pub(super) fn write_after<W: Watch>(
+        &mut self,
+        (now, earliest): (u64, u64),
+        request: &Request,
+        watch: &mut W,
+    ) -> u64 {
+        self.requests += 1;
+        let arrived_ns = self.cross((now, earliest), request.len, watch);
+        let done = self.write_pages((now, arrived_ns), Bare::of(request), watch);
+        watch.spend(Cause::Controller, self.overhead_ns);
+        done + self.overhead_ns
+    }
+
+    /// Forgets what dies, channels and interface are busy with: as idle as `other`.
+    pub(super) fn rest_as(&mut self, other: &Self) {
+        self.nand = other.nand.clone();
+        self.interface.clone_from(&other.interface);
+        (self.one_until, self.written_at) = (other.one_until, other.written_at);
+    }
+
+    /// Writes the whole state.
+    pub(super) fn save(&self, to: &mut Writer) {
+        self.mapping.save(to);
+        self.nand.save(to);
+        if let Some(interface) = &self.interface {
+            interface.bus.save(to);
+        }
+        to.u64(self.one_until.unwrap_or(0));
+        for value in [self.written_at, self.requests, self.host_written_bytes, self.host_read_bytes]
+        {
+            to.u64(value);
+        }
+    }
+
+    /// Reads back what [`Flash::save`] wrote.
+    pub(super) fn load(&mut self, from: &mut Reader) -> Result<(), SnapshotError> {
+        self.mapping.load(from)?;
+        self.nand.load(from)?;
+        if let Some(interface) = &mut self.interface {
+            interface.bus.load(from)?;
+        }
+        let until = from.u64()?;
+        self.one_until = self.one_until.map(|_| until);
+        for value in [
+            &mut self.written_at,
+            &mut self.requests,
+            &mut self.host_written_bytes,
+            &mut self.host_read_bytes,
+        ] {
+            *value = from.u64()?;
+        }
+        Ok(())
     }
 
     /// When the data of a write are there. What a cache in front destages has crossed the interface
@@ -441,36 +447,13 @@ impl<M: Mapping> Device for Flash<M> {
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         let mut to = Writer::new(self.fingerprint);
-        self.mapping.save(&mut to);
-        self.nand.save(&mut to);
-        if let Some(interface) = &self.interface {
-            interface.bus.save(&mut to);
-        }
-        to.u64(self.one_until.unwrap_or(0));
-        for value in [self.written_at, self.requests, self.host_written_bytes, self.host_read_bytes]
-        {
-            to.u64(value);
-        }
+        self.save(&mut to);
         Some(to.finish())
     }
 
     fn restore(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
         let mut from = Reader::new(bytes, self.fingerprint)?;
-        self.mapping.load(&mut from)?;
-        self.nand.load(&mut from)?;
-        if let Some(interface) = &mut self.interface {
-            interface.bus.load(&mut from)?;
-        }
-        let until = from.u64()?;
-        self.one_until = self.one_until.map(|_| until);
-        for value in [
-            &mut self.written_at,
-            &mut self.requests,
-            &mut self.host_written_bytes,
-            &mut self.host_read_bytes,
-        ] {
-            *value = from.u64()?;
-        }
+        self.load(&mut from)?;
         from.finish()
     }
 
@@ -485,7 +468,7 @@ impl<M: Mapping> Device for Flash<M> {
         let counter = |name, value| Counter { name, value };
         let streams = self.mapping.stream_counts();
         let reclaim_units = streams.iter().map(|stream| stream.opened_blocks).sum();
-        vec![
+        let mut all = vec![
             counter("flash_requests", self.requests),
             counter("host_written_bytes", self.host_written_bytes),
             counter("host_read_bytes", self.host_read_bytes),
@@ -502,7 +485,14 @@ impl<M: Mapping> Device for Flash<M> {
             counter("reclaim_units_opened", reclaim_units),
             counter("retired_blocks", u64::from(wear.retired_blocks)),
             counter("most_worn_block_erases", u64::from(wear.erases_max)),
-        ]
+        ];
+        if let Some(zones) = self.mapping.zone_counts() {
+            all.push(counter("zone_resets", zones.resets));
+            all.push(counter("zone_misplaced_pages", zones.misplaced_pages));
+            all.push(counter("zone_over_limit_pages", zones.over_limit_pages));
+            all.push(counter("zone_kept_pages", zones.kept_pages));
+        }
+        all
     }
 }
 
@@ -528,6 +518,10 @@ impl<M: Mapping> FlashDevice for Flash<M> {
 
     fn stream_counts(&self) -> Vec<StreamCounts> {
         self.mapping.stream_counts()
+    }
+
+    fn zone_counts(&self) -> Option<ZoneCounts> {
+        self.mapping.zone_counts()
     }
 
     fn wear(&self) -> Wear {

@@ -10,6 +10,7 @@
 //! | [`gc`] | which block is cleaned, and when |
 //! | [`StreamParameters`] | which data are kept in blocks of their own |
 //! | [`wear`] | which block is opened next, when cold data move, how long it lives |
+//! | [`ZoneParameters`], [`HostLog`] | the host interface of zones, and a host's log above it |
 //! | [`Flash`] | cuts requests into pages; the [`crate::Device`] |
 //! | [`snapshot`] | the whole state as bytes |
 //!
@@ -26,6 +27,7 @@
 
 pub mod allocation;
 mod blocks;
+mod build;
 mod channel;
 mod counts;
 mod device;
@@ -33,6 +35,7 @@ mod error;
 pub mod event;
 pub mod gc;
 mod geometry;
+mod host_log;
 pub mod mapping;
 mod nand;
 mod parameters;
@@ -42,19 +45,23 @@ mod streams;
 pub mod theory;
 mod timing;
 pub mod wear;
+mod zones;
 
 pub use allocation::{AllocationScheme, Order};
 pub use blocks::{Block, BlockState, Blocks};
+pub use build::build;
 pub use counts::Counts;
-pub use device::{Flash, FlashDevice, build};
+pub use device::{Flash, FlashDevice};
 pub use error::Error;
 pub(crate) use error::Flaw;
 pub use event::{EventFlash, EventParameters, Suspend};
 pub use gc::{GcMode, GcParameters, GcPolicy};
 pub use geometry::{Geometry, NONE};
+pub use host_log::HostLog;
 pub use mapping::{Mapping, PageMapped, PageRead, PageWrite, Translation};
 pub use nand::{Nand, PageAt};
 pub use parameters::FlashParameters;
 pub use streams::{Isolation, StreamCounts, StreamParameters};
 pub use timing::{CellKind, Timing};
 pub use wear::{Wear, WearParameters};
+pub use zones::{ZoneCounts, ZoneParameters};

@@ -2,7 +2,7 @@
 
 use super::{
     AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, GcPolicy, Geometry,
-    Isolation, StreamParameters, Timing, Translation, WearParameters,
+    Isolation, StreamParameters, Timing, Translation, WearParameters, ZoneParameters,
 };
 
 /// The parameters of a flash device.
@@ -23,6 +23,8 @@ pub struct FlashParameters {
     pub host_streams: u32,
     /// How streams are kept apart.
     pub streams: StreamParameters,
+    /// Zones in place of the translation layer; pages anywhere where `None`.
+    pub zones: Option<ZoneParameters>,
     /// Cleaning.
     pub gc: GcParameters,
     /// Wear.
@@ -142,6 +144,24 @@ impl FlashParameters {
             }
             _ => {}
         }
+        self.interface_flaw()?;
+        if let Some(events) = &self.events {
+            return self.event_flaw(events);
+        }
+        if let Some(zones) = &self.zones {
+            if self.translation != Translation::Page || self.summary_bytes.is_some() {
+                let cause = "a device of zones has no translation layer and no summaries";
+                return Err(Flaw::new("zones", cause));
+            }
+            return zones.flaw(self);
+        }
+        match self.translation {
+            Translation::Page => self.capacity_flaw(),
+            blocks => blocks.flaw(self),
+        }
+    }
+
+    fn interface_flaw(&self) -> Result<(), Flaw> {
         if self.interface_bytes_per_s.is_some_and(|rate| !rate.is_finite() || rate < 1e3) {
             return Err(Flaw::new("interface_mb_per_s", "no interface is that slow"));
         }
@@ -155,30 +175,32 @@ impl FlashParameters {
         if self.overhead_ns > 3_600_000_000_000 {
             return Err(Flaw::new("overhead_us", "it is longer than an hour"));
         }
-        if let Some(events) = &self.events {
-            events.flaw()?;
-            if self.translation != Translation::Page {
-                let cause = "the event model has a page map only";
-                return Err(Flaw::new("mapping.kind", cause));
-            }
-            if self.streams.isolation == Isolation::Persistent {
-                let cause = "the event model moves pages of all streams to shared blocks";
-                return Err(Flaw::new("stream_isolation", cause));
-            }
-            if self.one_at_a_time {
-                let cause = "the event model counts commands: give queue.depth = 1";
-                return Err(Flaw::new("one_at_a_time", cause));
-            }
-            if self.summary_bytes.is_some() {
-                return Err(Flaw::new("summary_bytes", "the event model has no summaries"));
-            }
-            let logical_pages = self.logical_pages.saturating_add(events.map_pages(self));
-            return Self { logical_pages, events: None, ..self.clone() }.flaw();
+        Ok(())
+    }
+
+    /// What the event model has not, and whether there is room for its map.
+    fn event_flaw(&self, events: &EventParameters) -> Result<(), Flaw> {
+        events.flaw()?;
+        if self.translation != Translation::Page {
+            let cause = "the event model has a page map only";
+            return Err(Flaw::new("mapping.kind", cause));
         }
-        match self.translation {
-            Translation::Page => self.capacity_flaw(),
-            blocks => blocks.flaw(self),
+        if self.streams.isolation == Isolation::Persistent {
+            let cause = "the event model moves pages of all streams to shared blocks";
+            return Err(Flaw::new("stream_isolation", cause));
         }
+        if self.zones.is_some() {
+            return Err(Flaw::new("zones", "the event model has a page map only"));
+        }
+        if self.one_at_a_time {
+            let cause = "the event model counts commands: give queue.depth = 1";
+            return Err(Flaw::new("one_at_a_time", cause));
+        }
+        if self.summary_bytes.is_some() {
+            return Err(Flaw::new("summary_bytes", "the event model has no summaries"));
+        }
+        let logical_pages = self.logical_pages.saturating_add(events.map_pages(self));
+        Self { logical_pages, events: None, ..self.clone() }.flaw()
     }
 
     /// Cleaning needs a closed block with a dead page whenever it starts.

@@ -43,6 +43,7 @@ pub fn configuration_a() -> FlashParameters {
         allocation: AllocationScheme::Static(Order::CWDP),
         host_streams: 1,
         streams: StreamParameters::default(),
+        zones: None,
         gc: GcParameters {
             policy: GcPolicy::Greedy,
             mode: GcMode::Foreground,

@@ -6,8 +6,10 @@
 //! line.
 
 mod queue;
+mod zones;
 
 pub use queue::QueueSpec;
+pub use zones::ZonesSpec;
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;
@@ -67,6 +69,9 @@ pub struct FlashSpec {
     /// Wear.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wear: WearSpec,
+    /// Zones in place of the translation layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<ZonesSpec>,
     /// How requests that wait are treated; in the order of arrival where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
@@ -287,13 +292,13 @@ impl FlashSpec {
     /// The model parameters that the section describes; [`FlashSpec::device`] makes the device.
     pub fn parameters(&self) -> FlashParameters {
         let geometry = self.geometry.geometry();
+        let pages = FlashParameters::logical_pages_at(&geometry, self.over_provisioning.value);
+        let zones = self.zones.as_ref();
         FlashParameters {
             geometry,
             timing: self.timing.timing(),
-            logical_pages: FlashParameters::logical_pages_at(
-                &geometry,
-                self.over_provisioning.value,
-            ),
+            logical_pages: zones.map_or(pages, |zones| zones.logical_pages(&geometry, pages)),
+            zones: zones.map(|zones| zones.parameters(&geometry)),
             translation: self.mapping.translation(),
             allocation: self.allocation_scheme().unwrap_or(AllocationScheme::Dynamic),
             host_streams: self.streams,
@@ -434,6 +439,13 @@ pub(super) fn check_flash(spec: &FlashSpec) -> Result<(), Flaw> {
     if let Some(queue) = &spec.queue {
         queue.check()?;
     }
+    if let Some(zones) = &spec.zones {
+        zones.check(spec.geometry.page)?;
+        if spec.precondition.random && !zones.translate {
+            let cause = "zones are written in order; say zones.translate = true";
+            return flaw("device.precondition.random", cause);
+        }
+    }
     if spec.allocation_scheme().is_none() {
         let cause =
             "it is an order of C, W, D and P such as CWDP, or by_die, round_robin or dynamic";
@@ -547,6 +559,26 @@ mod tests {
         let error = read("generic-slc-8g", "[device.wear]", &QUEUE.replace("= 32", "= 0"));
         let error = error.expect_err("no commands").to_string();
         assert!(error.contains("device.queue.depth: a device takes at least"), "{error}");
+    }
+
+    const ZONES: &str = "[device.zones]\nsource = \"assumed\"\nassumed = true\n\
+        size = \"32MiB\"\nopen_most = 14\ntranslate = true\n\n[device.wear]";
+
+    #[test]
+    fn zones_take_the_place_of_the_translation_layer() {
+        let profile = read("generic-slc-8g", "[device.wear]", ZONES).expect("it is sound");
+        let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect("round trip");
+        assert_eq!(again, profile);
+        let refused = |from: &str, to: &str| {
+            let error = read("generic-slc-8g", "[device.wear]", &ZONES.replace(from, to));
+            error.expect_err(to).to_string()
+        };
+        let random = refused("translate = true", "translate = false");
+        assert!(random.contains("device.precondition.random: zones are written"), "{random}");
+        let size = refused("32MiB", "33MB");
+        assert!(size.contains("device.zones.size: a zone is a whole number of pages"), "{size}");
+        let open = refused("= 14", "= 0");
+        assert!(open.contains("device.zones.open_most: at least one"), "{open}");
     }
 
     #[test]

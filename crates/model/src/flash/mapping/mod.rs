@@ -6,13 +6,15 @@
 
 pub mod block;
 pub mod page;
+pub mod zoned;
 
 pub use block::BlockMapped;
 pub use page::PageMapped;
+pub use zoned::Zoned;
 
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{Blocks, Counts, FlashParameters, Flaw, StreamCounts};
+use super::{Blocks, Counts, FlashParameters, Flaw, StreamCounts, ZoneCounts};
 use crate::SnapshotError;
 use crate::observe::{Off, Watch};
 use stats::rng::Rng;
@@ -150,6 +152,17 @@ pub trait Mapping: Send {
     /// Forgets the data of logical page `lpn`.
     fn trim(&mut self, lpn: u32);
 
+    /// Forgets the data of `pages` at `now`, one by one unless the layer knows better.
+    fn trim_all<W: Watch>(
+        &mut self,
+        _nand: &mut Nand,
+        _now: u64,
+        pages: std::ops::Range<u32>,
+        _watch: &mut W,
+    ) {
+        pages.for_each(|lpn| self.trim(lpn));
+    }
+
     /// Puts the first `pages` logical pages of an empty device in place: written once, in order, or
     /// where `random` over and over at random until the state is steady. `nand` is scratch.
     ///
@@ -166,6 +179,11 @@ pub trait Mapping: Send {
 
     /// Starts counting anew, wear not included.
     fn reset_counts(&mut self);
+
+    /// What happened at the zones, where there are some.
+    fn zone_counts(&self) -> Option<ZoneCounts> {
+        None
+    }
 
     /// Counts by host stream, the last one of what is in no stream; empty where there are none.
     fn stream_counts(&self) -> Vec<StreamCounts> {

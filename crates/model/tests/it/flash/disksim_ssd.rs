@@ -46,6 +46,7 @@ fn configuration() -> FlashParameters {
         allocation: AllocationScheme::ByDie(Order::CWDP),
         host_streams: 1,
         streams: model::flash::StreamParameters::default(),
+        zones: None,
         gc: GcParameters {
             policy: GcPolicy::Greedy,
             mode: GcMode::Deferred,

@@ -12,3 +12,4 @@ mod slow_ftl;
 mod steady;
 mod streams;
 mod support;
+mod zones;

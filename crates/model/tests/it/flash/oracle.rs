@@ -91,7 +91,7 @@ fn rooms() -> impl Strategy<Value = Rooms> {
             cycles_most,
         },
     );
-    let shape = (1u32..3, 10u32..24, 2u32..17, 2u32..5, 1u32..4);
+    let shape = (1u32..3, 14u32..28, 2u32..17, 2u32..5, 1u32..4);
     let flags = (any::<bool>(), any::<bool>(), any::<(bool, bool)>());
     (shape, policy, mode, wear, flags, 0.3f64..1.0).prop_map(
         |(
