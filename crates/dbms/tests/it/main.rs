@@ -2,4 +2,5 @@
 
 mod errors;
 mod instance;
+mod mariadb;
 mod support;
