@@ -25,7 +25,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-pub use device::FileDevice;
+pub use device::{FileDevice, FileEngine, direct_block_bytes};
 use events::Warning;
 use units::Bytes;
 

@@ -113,11 +113,7 @@ pub trait Device: Sync {
 ///
 /// A transfer that falls short because the target is now smaller than the request's end is told
 /// apart from one that falls short for no visible reason.
-pub(crate) fn check<D: Device>(
-    device: &D,
-    submission: Submission,
-    result: i32,
-) -> Result<(), Error> {
+pub fn check<D: Device>(device: &D, submission: Submission, result: i32) -> Result<(), Error> {
     let Submission { op, offset, len, .. } = submission;
     let path = || device.path().to_owned();
     if result < 0 {

@@ -132,6 +132,11 @@ fn block_bytes(file: &File, is_block_device: bool, direct: bool) -> u32 {
     }
 }
 
+/// The alignment that O_DIRECT needs on a regular file opened with it, bytes.
+pub fn direct_block_bytes(file: &File) -> u32 {
+    block_bytes(file, false, true)
+}
+
 /// `stx_dio_offset_align` of statx(2), since Linux 6.1.
 fn dio_alignment(file: &File) -> Option<u32> {
     // SAFETY: an empty path with AT_EMPTY_PATH asks about the descriptor; statx fills the local.
