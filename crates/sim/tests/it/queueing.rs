@@ -13,6 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use model::flash::EventParameters;
 use model::linear::{Context, LinearParameters, Residual};
 use model::{Device, Linear, Quantiles, Ram, RamParameters};
 use stats::rng::Rng;
@@ -125,6 +126,29 @@ fn md1_of_memory() {
         let expected = SERVICE_NS * (1.0 + rho / (2.0 * (1.0 - rho)));
         let found = responses(&mut device, 1_200_000, SERVICE_NS / rho);
         check(&format!("M/D/1 of memory at {rho}"), &found, expected);
+    }
+}
+
+/// Single pages of one die: the time in the cells and on the bus is a constant, and the die has
+/// nothing else to do. By timelines and with an event queue.
+#[test]
+fn md1_on_a_flash_die() {
+    let mut parameters = model::flash::reference::configuration_a();
+    let geometry = &mut parameters.geometry;
+    (geometry.channels, geometry.chips_per_channel, geometry.planes_per_die) = (1, 1, 1);
+    parameters.logical_pages = model::flash::FlashParameters::logical_pages_at(geometry, 0.1875);
+    // 4,096 bytes in 8 us.
+    parameters.timing.bus_transfers_per_s = 512e6;
+    let service_ns = 50_000.0 + 8_000.0;
+    for (name, events) in [("timelines", None), ("events", Some(EventParameters::default()))] {
+        parameters.events = events;
+        for rho in [0.3, 0.7] {
+            let mut device = model::flash::build(&parameters, 1).expect("it can exist");
+            assert!(device.precondition(1.0, false, 1));
+            let expected = service_ns * (1.0 + rho / (2.0 * (1.0 - rho)));
+            let found = responses(device.as_mut(), 1_200_000, service_ns / rho);
+            check(&format!("M/D/1 on a die ({name}) at {rho}"), &found, expected);
+        }
     }
 }
 

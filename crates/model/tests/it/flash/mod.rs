@@ -9,6 +9,7 @@ mod observed;
 mod oracle;
 mod papers;
 mod slow_ftl;
+mod soak;
 mod steady;
 mod streams;
 mod support;
