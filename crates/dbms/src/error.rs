@@ -158,6 +158,14 @@ pub enum Error {
         /// The last lines of the server's log.
         log: String,
     },
+    /// This machine, or this user, cannot do it.
+    #[error("{what} cannot be had: {why}")]
+    Unavailable {
+        /// What.
+        what: &'static str,
+        /// What is missing.
+        why: String,
+    },
     /// The user stopped it; what was made so far has been removed.
     #[error("{doing} was stopped; nothing is left of it")]
     Cancelled {
@@ -263,6 +271,9 @@ impl Error {
             Self::Program { .. } | Self::Crashed { .. } | Self::Timeout { .. } => {
                 "the server's own words above say why; settings that it refuses can be left out"
                     .to_owned()
+            }
+            Self::Unavailable { .. } => {
+                "run as root, on a kernel with FUSE (modprobe fuse); or do without it".to_owned()
             }
             Self::Cancelled { .. } => "start again; it begins anew".to_owned(),
             Self::Address { .. } => "write postgresql://user:password@host:5432/database or \

@@ -9,6 +9,7 @@
 mod error;
 pub mod instance;
 mod login;
+pub mod lossy;
 pub mod mariadb;
 pub mod postgresql;
 mod system;

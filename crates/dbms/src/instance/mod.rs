@@ -14,7 +14,7 @@ mod mariadb;
 mod place;
 mod postgresql;
 mod proc;
-mod process;
+pub(crate) mod process;
 mod programs;
 mod settings;
 
@@ -31,6 +31,7 @@ pub use place::Files;
 pub use programs::Programs;
 pub use settings::{Durability, Places, Settings};
 
+use crate::lossy::{self, Counts, Fate, Lossy, Lost};
 use crate::{Address, Error, Login, System};
 use account::Account;
 use place::Marker;
@@ -164,6 +165,8 @@ pub struct Instance {
     marker: Marker,
     plan: Plan,
     server: Option<Process>,
+    /// Directories that forget what is not synced, while the server runs on such.
+    lossy: Vec<Lossy>,
     /// Processor time of servers that have ended.
     ended_cpu: ServerCpu,
     temporary: bool,
@@ -212,6 +215,7 @@ impl Instance {
             marker,
             plan,
             server: None,
+            lossy: Vec::new(),
             ended_cpu: ServerCpu::default(),
             // Until it is complete: whatever happens, nothing is left.
             temporary: true,
@@ -239,7 +243,15 @@ impl Instance {
         fits(&marker, &programs)?;
         let plan = Plan::new(programs, &marker.places, &marker.settings)?;
         let ended_cpu = ServerCpu::default();
-        Ok(Self { marker, plan, server: None, ended_cpu, temporary: false, _lock: lock })
+        Ok(Self {
+            marker,
+            plan,
+            server: None,
+            lossy: Vec::new(),
+            ended_cpu,
+            temporary: false,
+            _lock: lock,
+        })
     }
 
     /// Removes an instance that is not open, finished or not.
@@ -281,8 +293,64 @@ impl Instance {
         self.start_after(None, sink)
     }
 
+    /// As [`Instance::start`], with directories that forget at [`Instance::cut_power`] what was not
+    /// synced; with `lies` they acknowledge every sync and forget even so. Temporary files keep their
+    /// own directory.
+    ///
+    /// # Errors
+    /// As [`Instance::start`]; [`Error::Unavailable`] where file systems cannot be mounted.
+    pub fn start_forgetful(&mut self, lies: bool, sink: &dyn Sink) -> Result<(), Error> {
+        if let Some(why) = Lossy::missing() {
+            return Err(Error::Unavailable {
+                what: "a place that forgets what is not synced",
+                why,
+            });
+        }
+        self.not_running()?;
+        let files = &self.plan.files;
+        let mut directories = vec![&files.data];
+        for other in [&files.log, &files.undo] {
+            if !other.starts_with(&files.data) {
+                directories.push(other);
+            }
+        }
+        let served = directories.into_iter().map(|directory| Lossy::serve(directory, lies));
+        self.lossy = served.collect::<Result<_, _>>()?;
+        let points: Vec<_> = self.lossy.iter().map(Lossy::mount_point).collect();
+        let started = self.start_after(Some(Box::new(move || lossy::mount_all(&points))), sink);
+        if started.is_err() {
+            self.lossy.clear();
+        }
+        started
+    }
+
+    /// Kills the server, and takes from its directories what was not synced; says how much.
+    ///
+    /// # Errors
+    /// The directory below could not be written. Without [`Instance::start_forgetful`] it is
+    /// [`Instance::kill`] and loses nothing.
+    pub fn cut_power(&mut self, fate: Fate) -> Result<(Lost, Counts), Error> {
+        if let Some(server) = &self.server {
+            let ended = server.kill();
+            self.server = None;
+            self.count(ended.as_ref());
+        }
+        let mut sum = (Lost::default(), Counts::default());
+        for place in self.lossy.drain(..) {
+            let (lost, counts) = place.end(Some(fate))?;
+            sum.0 += lost;
+            sum.1 += counts;
+        }
+        Ok(sum)
+    }
+
+    /// Whether this machine allows [`Instance::start_forgetful`]; if not, why.
+    pub fn forgetful_missing() -> Option<String> {
+        Lossy::missing()
+    }
+
     /// As [`Instance::start`]; `before` is called on the thread that starts the server.
-    pub(crate) fn start_after(
+    fn start_after(
         &mut self,
         before: Option<process::Before>,
         sink: &dyn Sink,
@@ -417,6 +485,12 @@ impl Instance {
 
     fn over(&mut self, ended: Option<&process::Ended>) {
         self.server = None;
+        // What was written stays: only a power cut takes it.
+        self.lossy.clear();
+        self.count(ended);
+    }
+
+    fn count(&mut self, ended: Option<&process::Ended>) {
         if let Some(ended) = ended {
             self.ended_cpu.user_s += ended.cpu.user_s;
             self.ended_cpu.system_s += ended.cpu.system_s;

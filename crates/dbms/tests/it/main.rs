@@ -2,5 +2,6 @@
 
 mod errors;
 mod instance;
+mod lossy;
 mod mariadb;
 mod support;

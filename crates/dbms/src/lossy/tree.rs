@@ -1,0 +1,146 @@
+//! The files of a place, as the kernel knows them: by node number.
+//!
+//! A node keeps its file open, so that it can be read, written and taken back whatever happens to
+//! its names. It lives as long as the kernel remembers it or it holds unsynced changes.
+//!
+//! Invariant: one node per file (inode number of the directory below), whatever its names.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::io::{Errno, Result};
+
+use super::images::Images;
+
+/// Number of the place's own directory.
+pub(super) const ROOT: u64 = 1;
+
+/// An open file or directory.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) file: Rc<File>,
+    ino: u64,
+    /// How often the kernel has been told of it and not forgotten it.
+    known: Cell<u64>,
+    pub(super) images: RefCell<Images>,
+    /// The newest change of names that concerns it.
+    pub(super) change: Cell<u64>,
+}
+
+impl Node {
+    pub(super) fn stat(&self) -> Result<Stat> {
+        fstat(&*self.file)
+    }
+
+    /// Keeps what `range` holds, before it changes.
+    pub(super) fn about_to_change(&self, range: Range<u64>) -> Result<()> {
+        let mut images = self.images.borrow_mut();
+        images.begin(self.stat()?.st_size as u64);
+        for part in images.missing(range) {
+            let mut old = vec![0; (part.end - part.start) as usize];
+            let got = read_at(&self.file, &mut old, part.start)?;
+            old.truncate(got);
+            images.keep(part.start, old);
+        }
+        Ok(())
+    }
+}
+
+/// Reads as far as the file goes.
+pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+        }
+    }
+    Ok(done)
+}
+
+/// All nodes of a place.
+pub(super) struct Tree {
+    nodes: HashMap<u64, Rc<Node>>,
+    /// Node number by inode number.
+    numbers: HashMap<u64, u64>,
+    next: u64,
+}
+
+impl Tree {
+    pub(super) fn new(root: File) -> Result<Self> {
+        let mut tree = Self { nodes: HashMap::new(), numbers: HashMap::new(), next: ROOT };
+        let ino = fstat(&root)?.st_ino;
+        tree.insert(root, ino);
+        Ok(tree)
+    }
+
+    fn insert(&mut self, file: File, ino: u64) -> (u64, Rc<Node>) {
+        let number = self.next;
+        self.next += 1;
+        let node = Rc::new(Node {
+            file: Rc::new(file),
+            ino,
+            known: Cell::new(1),
+            images: RefCell::default(),
+            change: Cell::new(0),
+        });
+        self.nodes.insert(number, Rc::clone(&node));
+        self.numbers.insert(ino, number);
+        (number, node)
+    }
+
+    pub(super) fn get(&self, number: u64) -> Result<Rc<Node>> {
+        self.nodes.get(&number).cloned().ok_or(Errno::STALE)
+    }
+
+    /// The node of a name, and one more time that the kernel knows it.
+    pub(super) fn look_up(&mut self, directory: &File, name: &CStr) -> Result<(u64, Stat)> {
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if let Some(&number) = self.numbers.get(&stat.st_ino) {
+            let node = self.get(number)?;
+            node.known.set(node.known.get() + 1);
+            return Ok((number, stat));
+        }
+        let how = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => OFlags::RDWR,
+            FileType::Directory => OFlags::RDONLY | OFlags::DIRECTORY,
+            _ => OFlags::PATH,
+        };
+        let how = how | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(directory, name, how, Mode::empty())?);
+        let (number, _) = self.insert(file, stat.st_ino);
+        Ok((number, stat))
+    }
+
+    /// The kernel forgets a node `times` times.
+    pub(super) fn forget(&mut self, number: u64, times: u64) {
+        if number == ROOT {
+            return;
+        }
+        if let Some(node) = self.nodes.get(&number) {
+            node.known.set(node.known.get().saturating_sub(times));
+            self.drop_if_unneeded(number);
+        }
+    }
+
+    /// Closes a node that nobody knows and that has nothing to take back.
+    pub(super) fn drop_if_unneeded(&mut self, number: u64) {
+        let unneeded = |node: &Rc<Node>| node.known.get() == 0 && node.images.borrow().is_clean();
+        if number != ROOT && self.nodes.get(&number).is_some_and(unneeded) {
+            let node = self.nodes.remove(&number).expect("it was there a line above");
+            self.numbers.remove(&node.ino);
+        }
+    }
+
+    /// Every node that is open.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Rc<Node>> {
+        self.nodes.values()
+    }
+}
