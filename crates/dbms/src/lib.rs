@@ -12,6 +12,7 @@ mod login;
 pub mod lossy;
 pub mod mariadb;
 pub mod postgresql;
+pub mod statistics;
 mod system;
 mod url;
 

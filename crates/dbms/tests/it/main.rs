@@ -4,4 +4,5 @@ mod errors;
 mod instance;
 mod lossy;
 mod mariadb;
+mod statistics;
 mod support;
