@@ -180,7 +180,8 @@ impl<M: Mapping> Flash<M> {
         let page_bytes = parameters.geometry.page_bytes;
         Self {
             mapping,
-            nand: Nand::new(&parameters.geometry, &parameters.timing, parameters.gc.copy_back),
+            nand: Nand::new(&parameters.geometry, &parameters.timing, parameters.gc.copy_back)
+                .with_multi_plane(&parameters.geometry, parameters.multi_plane),
             page_shift: page_bytes.trailing_zeros(),
             page_bytes,
             capacity_bytes: u64::from(parameters.logical_pages) * u64::from(page_bytes),
@@ -256,7 +257,9 @@ impl<M: Mapping> Flash<M> {
             Op::Trim => {
                 let first = offset.div_ceil(u64::from(self.page_bytes)) as u32;
                 let pages = first..(end >> self.page_shift) as u32;
+                self.nand.join();
                 self.mapping.trim_all(&mut self.nand, now, pages, watch);
+                self.nand.part();
                 now
             }
             Op::Read => {
@@ -381,6 +384,7 @@ impl<M: Mapping> Flash<M> {
         serve: impl Fn(&mut Self, u32, u32, &mut PathApart<W>) -> u64,
     ) -> u64 {
         let mut last = (now, Path::default());
+        self.nand.join();
         for (lpn, bytes) in self.pages(from, end) {
             let mut page = PathApart::new(watch);
             let done = serve(self, lpn, bytes, &mut page);
@@ -388,6 +392,7 @@ impl<M: Mapping> Flash<M> {
                 last = (done, page.path);
             }
         }
+        self.nand.part();
         watch.follow(&last.1);
         last.0
     }

@@ -13,8 +13,14 @@
 //!   difference.
 //! - **erase**: the die is busy.
 //!
+//! Where the device has multi-plane commands, pages of one request share them ([`multi_plane`]).
+//!
 //! Invariants: no operation ends before it was issued; a die's operations do not overlap; a
 //! saturated geometry moves exactly what its arithmetic says (tests in `tests/it/flash`).
+
+mod multi_plane;
+
+use multi_plane::Joints;
 
 use super::channel::{Channel, Reservation};
 use super::snapshot::{Reader, Writer};
@@ -51,6 +57,10 @@ pub struct Nand {
     /// Both transfers of a copy; zero where the chips copy back.
     copy_bus_ns: u64,
     uniform_copy_ns: Option<u64>,
+    /// Multi-plane commands, where the device has them.
+    joints: Option<Joints>,
+    /// Whether a request issues pages that may share commands.
+    joining: bool,
 }
 
 impl Nand {
@@ -79,7 +89,16 @@ impl Nand {
             page_bytes: geometry.page_bytes,
             copy_bus_ns,
             uniform_copy_ns: one_class.then_some(cells_ns + copy_bus_ns),
+            joints: None,
+            joining: false,
         }
+    }
+
+    /// The same array, with multi-plane commands where `multi_plane`.
+    #[must_use]
+    pub fn with_multi_plane(self, geometry: &Geometry, multi_plane: bool) -> Self {
+        let joints = || Joints::new(geometry.die_count() as usize, geometry.planes_per_die);
+        Self { joints: multi_plane.then(joints), ..self }
     }
 
     /// Bytes of a page.
@@ -97,6 +116,9 @@ impl Nand {
     /// Gives the end of the transfer.
     #[inline]
     pub fn read<W: Watch>(&mut self, now: u64, at: PageAt, bytes: u32, watch: &mut W) -> u64 {
+        if self.joining {
+            return self.read_joint(now, at, bytes, watch);
+        }
         let die = self.die_of_plane[at.plane as usize] as usize;
         let start = self.die_free_at[die].max(now);
         let ready = start + u64::from(self.read_ns[at.page as usize]);
@@ -133,6 +155,9 @@ impl Nand {
         at: PageAt,
         watch: &mut W,
     ) -> u64 {
+        if self.joining {
+            return self.program_joint((now, earliest), at, watch);
+        }
         let die = self.die_of_plane[at.plane as usize] as usize;
         let start = self.die_free_at[die].max(earliest);
         let channel = usize::from(self.channel_of_die[die]);

@@ -25,6 +25,8 @@ pub struct FlashParameters {
     pub streams: StreamParameters,
     /// Zones in place of the translation layer; pages anywhere where `None`.
     pub zones: Option<ZoneParameters>,
+    /// Whether planes of a die read, program and erase pages with the same number together.
+    pub multi_plane: bool,
     /// Cleaning.
     pub gc: GcParameters,
     /// Wear.
@@ -145,6 +147,9 @@ impl FlashParameters {
             _ => {}
         }
         self.interface_flaw()?;
+        if self.multi_plane && self.geometry.planes_per_die > 64 {
+            return Err(Flaw::new("multi_plane", "a command takes at most 64 planes"));
+        }
         if let Some(events) = &self.events {
             return self.event_flaw(events);
         }
@@ -195,6 +200,10 @@ impl FlashParameters {
         if self.one_at_a_time {
             let cause = "the event model counts commands: give queue.depth = 1";
             return Err(Flaw::new("one_at_a_time", cause));
+        }
+        if self.multi_plane {
+            let cause = "planes of the event model work one after another";
+            return Err(Flaw::new("multi_plane", cause));
         }
         if self.summary_bytes.is_some() {
             return Err(Flaw::new("summary_bytes", "the event model has no summaries"));

@@ -54,6 +54,10 @@ pub struct FlashSpec {
     /// Share of the blocks that each stream gets, where they are persistently isolated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stream_shares: Vec<f64>,
+    /// Whether planes of a die read, program and erase pages with the same number together, where
+    /// one request has them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub multi_plane: bool,
     /// Bytes of a summary programmed behind the last page of a block that requests filled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_bytes: Option<u32>,
@@ -306,6 +310,7 @@ impl FlashSpec {
                 isolation: self.stream_isolation,
                 block_shares: self.stream_shares.clone(),
             },
+            multi_plane: self.multi_plane,
             gc: self.gc.parameters(),
             wear: WearParameters {
                 dynamic_look_blocks: self.wear.dynamic_look_blocks.unwrap_or(1),
@@ -529,6 +534,7 @@ mod tests {
         }
         for with in [
             "allocation = \"CWDP\"\nstreams = 4",
+            "allocation = \"PCWD\"\nmulti_plane = true",
             "allocation = \"CWDP\"\nstreams = 4\nstream_isolation = \"persistent\"",
             "allocation = \"CWDP\"\nstreams = 2\nstream_isolation = \"persistent\"\n\
              stream_shares = [0.3, 0.7]",

@@ -2,8 +2,8 @@
 //! whatever they do besides requests.
 
 use model::flash::{
-    AllocationScheme, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry, Order, Suspend,
-    Translation,
+    AllocationScheme, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry, Isolation,
+    Order, Suspend, Translation, ZoneParameters,
 };
 use model::hdd::{Hdd, HddParameters, QueueParameters, ReadAhead};
 use model::{Device, Linear, Ram, RamParameters, WriteCache};
@@ -69,6 +69,36 @@ const POLICIES: [GcPolicy; 5] = [
     GcPolicy::CostBenefit,
 ];
 
+/// Flash with what a profile can add to it.
+fn features() -> Vec<(&'static str, FlashParameters)> {
+    let with = |change: &dyn Fn(&mut FlashParameters)| {
+        let mut parameters = flash(None, GcPolicy::Greedy);
+        change(&mut parameters);
+        parameters
+    };
+    let zones = |host_log_low_zones| {
+        Some(ZoneParameters { zone_pages: 16, open_most: 3, host_log_low_zones })
+    };
+    let planes_first = AllocationScheme::Static(Order::parse("PCWD").expect("an order"));
+    vec![
+        (
+            "streams",
+            with(&|own| {
+                own.host_streams = 2;
+                own.streams.isolation = Isolation::Persistent;
+                own.streams.block_shares = vec![0.6, 0.4];
+            }),
+        ),
+        ("zones", with(&|own| own.zones = zones(None))),
+        ("zones behind a log", with(&|own| own.zones = zones(Some(3)))),
+        ("planes together", with(&|own| (own.multi_plane, own.allocation) = (true, planes_first))),
+        (
+            "zones of planes together",
+            with(&|own| (own.multi_plane, own.zones) = (true, zones(None))),
+        ),
+    ]
+}
+
 pub type Make = Box<dyn Fn() -> Box<dyn Device>>;
 
 /// One of every kind of state.
@@ -121,6 +151,7 @@ pub fn kinds() -> Vec<(String, Make)> {
             all.push(flash_of(format!("{name} {allocation:?} {mode:?}"), parameters));
         }
     }
+    all.extend(features().into_iter().map(|(name, own)| flash_of(name.to_owned(), own)));
     for translation in [
         Translation::Block { width: 1, open: 2 },
         Translation::Bast { width: 2, logs: 3 },

@@ -140,7 +140,7 @@ impl Zoned {
             self.blocks.all[block as usize].valid = 0;
             self.blocks.release(plane, block);
             self.counts.erased_blocks += 1;
-            nand.clean(plane, now, nand.erase_ns(), watch);
+            nand.erase(plane, now, watch);
         }
     }
 }

@@ -8,6 +8,7 @@ mod golden;
 mod observed;
 mod oracle;
 mod papers;
+mod planes;
 mod slow_ftl;
 mod soak;
 mod steady;
