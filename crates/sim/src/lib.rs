@@ -31,5 +31,5 @@ pub use breakdown::{Breakdown, MeanPath, Part};
 pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};
-pub use replay::{Position, Watched, check, replay, replay_with, responses};
+pub use replay::{Position, Watched, check, check_extent, replay, replay_with, responses};
 pub use synthetic::{DepthOutcome, Synthetic, closed_loop_depth};

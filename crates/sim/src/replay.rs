@@ -5,6 +5,7 @@ use std::ops::{ControlFlow, Range};
 use model::Device;
 use model::observe::{Deaf, Path, Probe};
 use trace::Trace;
+use units::Bytes;
 
 use crate::Error;
 use crate::breakdown::Paths;
@@ -17,7 +18,12 @@ const BATCH: usize = 1024;
 /// Refuses a trace that is malformed or does not fit on `device`.
 pub fn check(device: &dyn Device, trace: &Trace) -> Result<(), Error> {
     trace.validate()?;
-    let Some(capacity) = device.capacity() else { return Ok(()) };
+    check_extent(device.capacity(), trace)
+}
+
+/// Refuses a well-formed trace that does not fit into `capacity`, where there is one.
+pub fn check_extent(capacity: Option<Bytes>, trace: &Trace) -> Result<(), Error> {
+    let Some(capacity) = capacity else { return Ok(()) };
     if trace.extent() <= capacity {
         return Ok(());
     }

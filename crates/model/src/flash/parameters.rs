@@ -1,5 +1,7 @@
 //! Everything that makes a flash device, and which of it cannot be.
 
+use units::Bytes;
+
 use super::{
     AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, GcPolicy, Geometry,
     Isolation, StreamParameters, Timing, Translation, WearParameters, ZoneParameters,
@@ -55,6 +57,11 @@ impl FlashParameters {
     pub fn logical_pages_at(geometry: &Geometry, share: f64) -> u32 {
         (geometry.page_count() as f64 * (1.0 - share)).round().clamp(0.0, f64::from(u32::MAX))
             as u32
+    }
+
+    /// Bytes that a host can address.
+    pub fn capacity(&self) -> Bytes {
+        Bytes(u64::from(self.logical_pages) * u64::from(self.geometry.page_bytes))
     }
 
     /// Share of the raw capacity that is not addressable, 0 to 1: the definition of profiles.

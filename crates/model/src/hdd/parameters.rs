@@ -1,6 +1,6 @@
 //! What the model of a disk needs to know.
 
-use super::layout::Geometry;
+use super::layout::{Geometry, Layout};
 use super::seek::SeekCurve;
 
 /// All parameters of a disk.
@@ -26,6 +26,17 @@ pub struct HddParameters {
     pub buffer: BufferParameters,
     /// Command queueing.
     pub queue: QueueParameters,
+}
+
+impl HddParameters {
+    /// Sectors that the host sees.
+    ///
+    /// # Panics
+    /// Where a geometry is impossible: the check of a profile refuses it before.
+    pub fn sector_count(&self) -> u64 {
+        let all = Layout::new(&self.geometry).sectors();
+        self.sectors.unwrap_or(all).min(all)
+    }
 }
 
 /// Command processing times, ns; `[after a read, after a write]`.

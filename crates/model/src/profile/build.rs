@@ -8,7 +8,7 @@ use super::spec::{
 };
 use super::{Parameter, Profile};
 use crate::Device;
-use crate::hdd::Hdd;
+use crate::hdd::{Hdd, SECTOR_BYTES};
 use crate::linear::{Context, Detection, Flush, Line, Linear, LinearParameters, Mixed, Residual};
 use crate::ram::{Ram, RamParameters};
 use crate::write_cache::{WriteCache, WriteCacheParameters};
@@ -21,6 +21,16 @@ pub(super) fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
         DeviceSpec::Flash(spec) if cache.is_some() => boxed(spec.device_behind_cache(seed), cache),
         DeviceSpec::Flash(spec) => boxed(spec.device(seed), cache),
         DeviceSpec::Hdd(spec) => boxed(Hdd::new(&spec.parameters()), cache),
+    }
+}
+
+/// The capacity of the device, which is not built for it.
+pub(super) fn capacity(profile: &Profile) -> Option<Bytes> {
+    match &profile.device {
+        DeviceSpec::Linear(spec) => spec.capacity,
+        DeviceSpec::Ram(spec) => spec.capacity,
+        DeviceSpec::Flash(spec) => Some(spec.parameters().capacity()),
+        DeviceSpec::Hdd(spec) => Some(Bytes(spec.parameters().sector_count() * SECTOR_BYTES)),
     }
 }
 

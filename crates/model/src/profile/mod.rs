@@ -37,6 +37,7 @@ pub use spec::{
 };
 
 use serde::Serialize;
+use units::Bytes;
 
 use crate::{Device, Error};
 
@@ -89,6 +90,15 @@ impl Profile {
     /// Where [`Profile::check`] fails: a profile changed by hand is checked first.
     pub fn device(&self, seed: u64) -> Box<dyn Device> {
         build::device(self, seed)
+    }
+
+    /// What [`Device::capacity`] says of the device, without building it: a flash device may take
+    /// seconds to be filled.
+    ///
+    /// # Panics
+    /// As [`Profile::device`].
+    pub fn capacity(&self) -> Option<Bytes> {
+        build::capacity(self)
     }
 
     /// The same device with its write cache taken away, as the papers compare.

@@ -15,7 +15,9 @@ fn every_shipped_profile_loads_under_its_own_name() {
         let profile = Profile::from_toml(text, name).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(profile.name(), *name);
         assert!(!profile.profile.sources.is_empty(), "{name} names no source");
-        let counters = profile.device(1).counters();
+        let device = profile.device(1);
+        let counters = device.counters();
+        assert_eq!(profile.capacity(), device.capacity(), "{name}: known without the device");
         assert!(counters.iter().all(|counter| counter.value == 0), "{name}: {counters:?}");
     }
     assert!(shipped().windows(2).all(|pair| pair[0].0 < pair[1].0), "alphabetical");
