@@ -110,7 +110,7 @@ pub enum Error {
         /// What was being done.
         doing: String,
         /// What came of it.
-        source: dbms::Error,
+        source: Box<dbms::Error>,
     },
     /// The server's database holds nothing of ours, or not all of it.
     #[error("{what} in {place}")]
@@ -137,6 +137,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Wraps what came of a server.
+    pub fn server(doing: impl Into<String>, source: dbms::Error) -> Self {
+        Self::Server { doing: doing.into(), source: Box::new(source) }
+    }
+
     /// Wraps SQLite's answer; a full disk becomes [`Error::DiskFull`].
     pub(crate) fn sqlite(
         path: &std::path::Path,

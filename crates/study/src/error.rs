@@ -77,6 +77,9 @@ pub enum Error {
     /// The database load failed.
     #[error(transparent)]
     Oltp(#[from] oltp::Error),
+    /// A server could not be created, run or asked.
+    #[error(transparent)]
+    Dbms(#[from] dbms::Error),
     /// A server's I/O is not seen through SQLite's VFS.
     #[error("the I/O of a database server cannot be captured through SQLite's file system layer")]
     NotEmbedded,
@@ -132,6 +135,7 @@ impl Hint for Error {
             Self::Probe(error) => return error.hint(),
             Self::Fit(error) => return error.hint(),
             Self::Oltp(error) => return error.hint(),
+            Self::Dbms(error) => return error.hint(),
             Self::Capture(error) => return error.hint(),
             Self::StudyFile { .. } => {
                 "compare with 'wearmark study show quickstart', which prints a complete study file"

@@ -18,6 +18,7 @@ pub mod page;
 pub mod pipeline;
 pub mod result;
 pub mod run_dir;
+pub mod runs;
 pub mod scenarios;
 pub mod stages;
 pub mod validation;

@@ -1,6 +1,7 @@
 //! The command tree. Help texts here are the source of the man pages, the shell completions and
 //! `docs/reference/cli.md`.
 
+mod oltp;
 mod surgery;
 
 use std::path::PathBuf;
@@ -9,6 +10,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use trace::formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
+pub use oltp::{
+    DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
+    Place, Watching, WorkloadArguments,
+};
 pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};
 
 /// How will my transactions run on that storage, what limits them, and how wrong may the answer be?
@@ -48,7 +53,7 @@ pub enum Command {
     Probe(Probe),
     /// Fit a device profile to what a probe measured
     Fit(Fit),
-    /// Run the order-entry workload on a database, load one, or check one
+    /// Run transactions on a real database: load, run, sweep, compare, check
     #[command(subcommand)]
     Oltp(Oltp),
     /// Describe or convert a trace of I/O requests
@@ -151,70 +156,6 @@ pub struct Fit {
     /// Name of the profile
     #[arg(long, default_value = "fitted")]
     pub name: String,
-}
-
-/// `wearmark oltp`
-#[derive(Debug, Subcommand)]
-pub enum Oltp {
-    /// Load a database and run the order-entry workload on it
-    Run(OltpRun),
-    /// Check the twelve consistency conditions; exit code 1 on a violation
-    Check {
-        /// The database file
-        database: PathBuf,
-    },
-}
-
-/// `wearmark oltp run`
-#[derive(Debug, Args)]
-pub struct OltpRun {
-    /// Directory of the database; loaded if it holds none
-    pub directory: PathBuf,
-    /// Warehouses, about 100 MB each
-    #[arg(long, short, default_value_t = 1)]
-    pub warehouses: u32,
-    /// Terminals
-    #[arg(long, short, default_value_t = 20)]
-    pub users: u32,
-    /// normal, read-intensive, write-intensive, or five weights such as 45:43:4:4:4
-    #[arg(long, default_value = "normal")]
-    pub mix: String,
-    /// Scale of keying and think times: 0 none, 1 those of the specification
-    #[arg(long, default_value_t = 0)]
-    pub think_scale: u32,
-    /// Total database buffer
-    #[arg(long, default_value = "64MiB")]
-    pub buffer: Bytes,
-    /// Database page size (when loading)
-    #[arg(long, default_value = "4KiB")]
-    pub page: Bytes,
-    /// wal, delete, truncate or persist
-    #[arg(long, default_value = "wal")]
-    pub journal: String,
-    /// off, normal, full or extra
-    #[arg(long, default_value = "full")]
-    pub synchronous: String,
-    /// direct (past the page cache) or buffered
-    #[arg(long, default_value = "direct")]
-    pub io: String,
-    /// Excluded from the result
-    #[arg(long, default_value = "5s")]
-    pub warmup: Nanos,
-    /// Measured
-    #[arg(long, default_value = "30s")]
-    pub duration: Nanos,
-    /// Seed
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Write the captured device and logical traces as PREFIX-device.parquet, PREFIX-logical.parquet
-    #[arg(long, value_name = "PREFIX")]
-    pub trace: Option<PathBuf>,
-    /// Do not capture at all (to measure what capture costs)
-    #[arg(long, conflicts_with = "trace")]
-    pub no_capture: bool,
-    /// Do not capture the block layer (needs root anyway)
-    #[arg(long)]
-    pub no_physical: bool,
 }
 
 /// `wearmark trace`

@@ -18,6 +18,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         study::Error,
         probe::Error,
         oltp::Error,
+        dbms::Error,
         capture::Error,
         model::Error,
         model::profile::disksim::ImportError,

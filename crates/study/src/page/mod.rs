@@ -5,7 +5,7 @@
 mod device;
 mod devices;
 pub mod trace;
-mod transactions;
+pub(crate) mod transactions;
 mod validation;
 
 use oltp::OltpResult;
@@ -39,7 +39,7 @@ pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
     };
     let mut page = headline(Page::new(title.clone(), subtitle), result)
         .section(devices::section(&result.scenarios, result.oltp.transactions_per_min))
-        .section(transactions::section(&oltp, &accounts))
+        .section(transactions::section(&oltp, Some(&accounts)))
         .section(validation::section(&checked))
         .section(device::section(&measured, &fit.lines));
     page.warnings.clone_from(&result.warnings);

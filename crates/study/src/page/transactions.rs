@@ -1,7 +1,7 @@
 //! The section about the database load: response times, I/O by layer and file class, CPU.
 
 use capture::sqlite::{Account, RatePoint};
-use oltp::OltpResult;
+use oltp::{OltpResult, Workload};
 use report::{Axis, BarSeries, Column, Figure, Section, Series, Style, Table, format};
 
 use crate::stages::oltp::Accounts;
@@ -10,12 +10,13 @@ use crate::stages::oltp::Accounts;
 const CPU_BARS: usize = 12;
 
 /// Builds the section.
-pub fn section(oltp: &OltpResult, accounts: &Accounts) -> Section {
-    let capture = match &accounts.physical_unavailable {
-        Some(reason) => format!("Physical I/O could not be captured: {reason}"),
-        None => "Physical I/O was captured at the block layer.".to_owned(),
+pub fn section(oltp: &OltpResult, accounts: Option<&Accounts>) -> Section {
+    let capture = match accounts.map(|accounts| &accounts.physical_unavailable) {
+        Some(Some(reason)) => format!("Physical I/O could not be captured: {reason}"),
+        Some(None) => "Physical I/O was captured at the block layer.".to_owned(),
+        None => "Its I/O was not captured.".to_owned(),
     };
-    Section::new("oltp", "Your transactions")
+    let section = Section::new("oltp", "Your transactions")
         .paragraph(oltp.disclaimer.clone())
         .paragraph(format!(
             "{}, {} users without think time unless stated, measured for {:.0} s after {:.0} s of \
@@ -24,7 +25,9 @@ pub fn section(oltp: &OltpResult, accounts: &Accounts) -> Section {
         ))
         .table(kind_table(oltp))
         .figure(throughput(oltp))
-        .figure(response(oltp))
+        .figure(response(oltp));
+    let Some(accounts) = accounts else { return section };
+    section
         .figure(io_rate(accounts))
         .figure(io_rate_over_time(accounts))
         .figure(io_size(accounts))
@@ -43,7 +46,7 @@ fn kind_table(oltp: &OltpResult) -> Table {
         Column::number("p99", ""),
         Column::text("p90 bound holds"),
     ];
-    let caption = "Response counts from the intended start, waiting for the one writer included; \
+    let caption = "Response counts from the intended start, waiting for a connection included; \
                    service from the start of execution.";
     let table = Table::new("kind-table", "Response times by transaction", columns).caption(caption);
     oltp.transactions.iter().fold(table, |table, kind| {
@@ -80,10 +83,12 @@ fn throughput(oltp: &OltpResult) -> Figure {
         "Transactions per second over time",
         Axis::linear("Since the start of the measurement", "s"),
         Axis::linear("Transactions per second", ""),
-        vec![
-            Series::new("all", Style::Line, points(&series.transactions)),
-            Series::new("new orders", Style::Line, points(&series.new_orders)),
-        ],
+        if oltp.workload == Workload::OrderEntry {
+            let new_orders = Series::new("new orders", Style::Line, points(&series.new_orders));
+            vec![Series::new("all", Style::Line, points(&series.transactions)), new_orders]
+        } else {
+            vec![Series::new("all", Style::Line, points(&series.transactions))]
+        },
     )
 }
 

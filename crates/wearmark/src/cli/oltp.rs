@@ -1,0 +1,256 @@
+//! `wearmark oltp`
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use units::{Bytes, Nanos, Rate};
+
+/// `wearmark oltp`
+#[derive(Debug, Subcommand)]
+pub enum Oltp {
+    /// Load a database and run a workload on it
+    Run(Box<OltpRun>),
+    /// Run a workload at several values of one setting; goes on where it was stopped
+    Sweep(Box<OltpSweep>),
+    /// Compare two files of runs; exit code 1 on a regression beyond the bound
+    Compare(OltpCompare),
+    /// Check a database's consistency conditions; exit code 1 on a violation
+    Check(OltpCheck),
+    /// Start, look at, stop or remove a private database server
+    #[command(subcommand)]
+    Server(OltpServer),
+}
+
+/// Systems that a workload runs on
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DbmsName {
+    /// SQLite, embedded
+    Sqlite,
+    /// PostgreSQL: a private server, or one given by --url
+    Postgresql,
+    /// MariaDB: a private server, or one given by --url
+    Mariadb,
+}
+
+/// Where the database is
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Database")]
+pub struct Place {
+    /// Directory of the database: its data, and everything that has no place of its own; created
+    /// and loaded if it holds none
+    #[arg(required_unless_present_any = ["url", "data_dir"])]
+    pub directory: Option<PathBuf>,
+    /// The same as DIRECTORY
+    #[arg(long, value_name = "DIR", conflicts_with = "directory")]
+    pub data_dir: Option<PathBuf>,
+    /// The system
+    #[arg(long, value_enum, default_value_t = DbmsName::Sqlite)]
+    pub dbms: DbmsName,
+    /// A server that runs already: postgresql://user:password@host:port/database or mysql://...
+    #[arg(long, conflicts_with_all = ["directory", "data_dir"])]
+    pub url: Option<String>,
+    /// Directory of the log (servers)
+    #[arg(long, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+    /// Directory of temporary space (servers)
+    #[arg(long, value_name = "DIR")]
+    pub temp_dir: Option<PathBuf>,
+    /// Directory of undo (MariaDB)
+    #[arg(long, value_name = "DIR")]
+    pub undo_dir: Option<PathBuf>,
+}
+
+impl Place {
+    /// The data directory.
+    pub fn data(&self) -> Option<&PathBuf> {
+        self.directory.as_ref().or(self.data_dir.as_ref())
+    }
+}
+
+/// How the database is set
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub struct DatabaseSettings {
+    /// Total database buffer; 64 MiB for SQLite, 128 MiB for servers unless given
+    #[arg(long)]
+    pub buffer: Option<Bytes>,
+    /// Database page size (when loading): 4 KiB for SQLite; 16 KiB for MariaDB, which has a choice;
+    /// PostgreSQL has not
+    #[arg(long)]
+    pub page: Option<Bytes>,
+    /// How SQLite commits: wal, delete, truncate or persist
+    #[arg(long, default_value = "wal")]
+    pub journal: String,
+    /// When SQLite syncs: off, normal, full or extra
+    #[arg(long, default_value = "full")]
+    pub synchronous: String,
+    /// How SQLite's files are opened: direct (past the page cache) or buffered
+    #[arg(long, default_value = "direct")]
+    pub io: String,
+    /// What a server's commit promises: full, relaxed (the log is synced later) or off
+    #[arg(long, default_value = "full")]
+    pub durability: String,
+    /// How far a server's log grows before a checkpoint
+    #[arg(long, default_value = "1GiB")]
+    pub log_size: Bytes,
+    /// Longest time between a server's checkpoints (PostgreSQL)
+    #[arg(long, default_value = "5min")]
+    pub checkpoint: Nanos,
+    /// A further setting in the server's own words; repeat for several
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// What runs
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Workload")]
+pub struct WorkloadArguments {
+    /// order-entry, bank or commit
+    #[arg(long, default_value = "order-entry")]
+    pub workload: String,
+    /// Warehouses of order-entry, about 100 MB each
+    #[arg(long, short, default_value_t = 1)]
+    pub warehouses: u32,
+    /// Branches of bank, about 15 MB each
+    #[arg(long, default_value_t = 20)]
+    pub branches: u32,
+    /// Rows of commit, about 120 bytes each
+    #[arg(long, default_value_t = 100_000)]
+    pub rows: u32,
+    /// Terminals
+    #[arg(long, short, default_value_t = 20)]
+    pub users: u32,
+    /// How statements reach a server: statement, pipelined or procedure; runs that differ in it do
+    /// not compare
+    #[arg(long, default_value = "statement")]
+    pub access: String,
+    /// Connections to a server at most; more terminals share them
+    #[arg(long, default_value_t = 64)]
+    pub connections: u32,
+    /// normal, read-intensive, write-intensive, or five weights such as 45,43,4,4,4
+    #[arg(long, default_value = "normal")]
+    pub mix: String,
+    /// Scale of keying and think times: 0 none, 1 those of the specification
+    #[arg(long, default_value_t = 0.0)]
+    pub think_scale: f64,
+    /// Open loop: requests arrive at this rate as a Poisson process, whatever is answered
+    #[arg(long, conflicts_with = "think_scale")]
+    pub rate: Option<Rate>,
+    /// Excluded from the result
+    #[arg(long, default_value = "5s")]
+    pub warmup: Nanos,
+    /// Measured
+    #[arg(long, default_value = "30s")]
+    pub duration: Nanos,
+    /// Seed
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What is watched and kept
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Result")]
+pub struct Watching {
+    /// Do not capture at all (to measure what capture costs)
+    #[arg(long)]
+    pub no_capture: bool,
+    /// Do not capture the block layer (needs root anyway)
+    #[arg(long)]
+    pub no_physical: bool,
+    /// Keep the runs in this file, for 'wearmark oltp compare'
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Write a page with charts, one file that any browser opens
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Remove the database and the server afterwards
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// `wearmark oltp run`
+#[derive(Debug, Args)]
+pub struct OltpRun {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(flatten)]
+    pub workload: WorkloadArguments,
+    #[command(flatten)]
+    pub settings: DatabaseSettings,
+    #[command(flatten)]
+    pub watching: Watching,
+    /// Runs, one after the other on the same database
+    #[arg(long, default_value_t = 1)]
+    pub repeat: u32,
+    /// Write the captured traces as PREFIX-device.parquet, PREFIX-logical.parquet
+    #[arg(long, value_name = "PREFIX", conflicts_with = "no_capture")]
+    pub trace: Option<PathBuf>,
+}
+
+/// `wearmark oltp sweep`
+#[derive(Debug, Args)]
+pub struct OltpSweep {
+    /// The setting and its values: users, connections, warehouses, branches, rows, buffer, rate,
+    /// mix or access, such as users=4,8,16,32,64
+    #[arg(long, value_name = "SETTING=VALUE,...")]
+    pub over: String,
+    #[command(flatten)]
+    pub place: Place,
+    #[command(flatten)]
+    pub workload: WorkloadArguments,
+    #[command(flatten)]
+    pub settings: DatabaseSettings,
+    #[command(flatten)]
+    pub watching: Watching,
+}
+
+/// `wearmark oltp compare`
+#[derive(Debug, Args)]
+pub struct OltpCompare {
+    /// The runs before, as 'oltp run --save' keeps them
+    pub old: PathBuf,
+    /// The runs after
+    pub new: PathBuf,
+    /// Share by which a figure may worsen
+    #[arg(long, default_value_t = 0.05)]
+    pub bound: f64,
+    /// Write a page, one file that any browser opens
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+/// `wearmark oltp check`
+#[derive(Debug, Args)]
+pub struct OltpCheck {
+    /// An SQLite database file, or the directory of a private server
+    #[arg(required_unless_present = "url")]
+    pub database: Option<PathBuf>,
+    /// A server that runs already
+    #[arg(long, conflicts_with = "database")]
+    pub url: Option<String>,
+    /// Whose conditions: order-entry, bank or commit (servers)
+    #[arg(long, default_value = "order-entry")]
+    pub workload: String,
+}
+
+/// `wearmark oltp server`
+#[derive(Debug, Subcommand)]
+pub enum OltpServer {
+    /// Create one if there is none, start it, and keep it running until interrupted
+    Run {
+        #[command(flatten)]
+        place: Box<Place>,
+        #[command(flatten)]
+        settings: Box<DatabaseSettings>,
+    },
+    /// Say what is there: version, places, settings
+    Show {
+        /// The data directory
+        directory: PathBuf,
+    },
+    /// Remove a server that wearmark created, with its data
+    Remove {
+        /// The data directory
+        directory: PathBuf,
+    },
+}

@@ -1,0 +1,22 @@
+//! `wearmark oltp`: one file per job, [`target`] for what they share.
+
+mod check;
+mod compare;
+mod run;
+mod server;
+mod sweep;
+mod target;
+
+use super::{Context, Outcome, output};
+use crate::cli::Oltp;
+
+/// Runs the command.
+pub fn run(command: Oltp, context: &Context) -> anyhow::Result<Outcome> {
+    match command {
+        Oltp::Run(arguments) => run::run(&arguments, context),
+        Oltp::Sweep(arguments) => sweep::sweep(&arguments, context),
+        Oltp::Compare(arguments) => compare::compare(&arguments, context),
+        Oltp::Check(arguments) => check::check(&arguments, context),
+        Oltp::Server(command) => server::server(command, context),
+    }
+}

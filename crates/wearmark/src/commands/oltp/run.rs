@@ -1,0 +1,149 @@
+//! `wearmark oltp run`: loads where nothing is loaded, runs, says what came of it.
+
+use std::path::Path;
+
+use report::format;
+use study::runs::{Made, Run, RunSet, make, page};
+use study::stages::oltp::Capture;
+
+use super::target::{Opened, dataset, options};
+use super::{Context, Outcome, output};
+use crate::cli::{OltpRun, Watching};
+
+/// Runs the command.
+pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
+    let dataset = dataset(&arguments.workload)?;
+    let workload = dataset.workload();
+    let opened = Opened::open(&arguments.place, &arguments.settings, &arguments.workload, context)?;
+    let outcome = on(arguments, &opened, context);
+    let closed = opened.close(workload, arguments.watching.remove);
+    let outcome = outcome?;
+    closed?;
+    Ok(outcome)
+}
+
+fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result<Outcome> {
+    let dataset = dataset(&arguments.workload)?;
+    let options = options(&arguments.workload, dataset, opened.database.clone())?;
+    if let Some(stopped) = opened.load(dataset, arguments.workload.seed, context)? {
+        return Ok(stopped);
+    }
+    let place = opened.directory.clone().unwrap_or_else(|| ".".into());
+    let mut set = RunSet::new(None, &place);
+    for _ in 0..arguments.repeat.max(1) {
+        let capture = capture(&arguments.watching);
+        let Made { run, traces } = make(options.clone(), &opened.target(), capture, &context.view)?;
+        if let Some(prefix) = &arguments.trace {
+            for (name, trace) in &traces {
+                let mut path = prefix.as_os_str().to_owned();
+                path.push(format!("-{name}.parquet"));
+                ::trace::formats::own::write(trace, Path::new(&path))?;
+            }
+        }
+        let interrupted = run.result.interrupted;
+        set.runs.push(run);
+        keep(&set, &arguments.watching)?;
+        if interrupted {
+            break;
+        }
+    }
+    show(&set, context)?;
+    Ok(outcome(&set))
+}
+
+/// What is captured.
+pub fn capture(watching: &Watching) -> Capture {
+    match (watching.no_capture, watching.no_physical) {
+        (true, _) => Capture::Off,
+        (false, true) => Capture::Database,
+        (false, false) => Capture::BlockLayer,
+    }
+}
+
+/// Writes what is to be kept, after each run, so that nothing is lost.
+pub fn keep(set: &RunSet, watching: &Watching) -> anyhow::Result<()> {
+    if let Some(path) = &watching.save {
+        set.write(path)?;
+    }
+    if let (Some(path), Some(run)) = (&watching.html, set.runs.last()) {
+        let title = format!("{} on {}", run.result.workload, run.result.dbms);
+        let html = report::html(&page::page(set, &title));
+        std::fs::write(path, html).map_err(study::Error::io(path, "write"))?;
+    }
+    Ok(())
+}
+
+/// How the runs ended.
+pub fn outcome(set: &RunSet) -> Outcome {
+    if set.runs.iter().any(|run| run.result.interrupted) {
+        Outcome::Interrupted
+    } else if set.runs.iter().all(|run| run.result.passed()) {
+        Outcome::Fine
+    } else {
+        Outcome::Finding
+    }
+}
+
+fn show(set: &RunSet, context: &Context) -> anyhow::Result<()> {
+    match (context.json, set.runs.as_slice()) {
+        (true, [run]) => output::json(&run.result),
+        (true, _) => output::json(set),
+        (false, [.., last]) => output::print(&text(set, last)),
+        (false, []) => Ok(()),
+    }
+}
+
+fn text(set: &RunSet, run: &Run) -> String {
+    let result = &run.result;
+    let header = ["TRANSACTION", "COUNT", "ROLLED BACK", "P50", "P90", "P99", "P90 BOUND"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for found in &result.transactions {
+        rows.push(vec![
+            found.kind.name().to_owned(),
+            found.count.to_string(),
+            found.rollbacks.to_string(),
+            format::duration_ns(found.response_ms_p50 * 1e6),
+            format::duration_ns(found.response_ms_p90 * 1e6),
+            format::duration_ns(found.response_ms_p99 * 1e6),
+            if found.p90_holds { "holds" } else { "VIOLATED" }.to_owned(),
+        ]);
+    }
+    let mut text = output::table(&rows);
+    if set.runs.len() > 1 {
+        let each = set.runs.iter().map(|run| format::count(run.result.transactions_per_s));
+        let each: Vec<String> = each.collect();
+        text.push_str(&format!("\ntransactions per second, run by run: {}", each.join(", ")));
+    }
+    let new_orders = if result.new_orders_per_min > 0.0 {
+        format!("{} new orders per minute, ", format::count(result.new_orders_per_min))
+    } else {
+        String::new()
+    };
+    text.push_str(&format!(
+        "\n{new_orders}{} transactions per second\n{}\ninput audit: {}; {} attempts, {} retries, {} \
+         given up\n{}\n",
+        format::count(result.transactions_per_s),
+        cpu(run),
+        if result.audit.passed { "passed" } else { "FAILED" },
+        result.attempts,
+        result.retries,
+        result.failures,
+        result.disclaimer,
+    ));
+    text
+}
+
+fn cpu(run: &Run) -> String {
+    let client = format::duration_ns(run.client_us() * 1e3);
+    match (&run.server, run.server_us()) {
+        (None, _) => format!(
+            "{client} CPU per transaction ({} of it ours)",
+            format::percent(run.result.client_overhead.share)
+        ),
+        (Some(_), Some(server)) => {
+            let server = format::duration_ns(server * 1e3);
+            format!("CPU per transaction: client {client}, server {server}")
+        }
+        (Some(_), None) => format!("CPU per transaction: client {client}, server out of sight"),
+    }
+}

@@ -1,0 +1,242 @@
+//! From arguments to a database that a workload can run on: options, server, data.
+
+use std::path::{Path, PathBuf};
+
+use ::oltp::workload::bank::BankScale;
+use ::oltp::workload::commit::CommitScale;
+use ::oltp::{
+    Access, Database, Dataset, Load, LoadOptions, Options, Scale, ServerSettings, SqliteSettings,
+    Workload,
+};
+use capture::sqlite::IoMode;
+use dbms::{Instance, Login, Places, Settings, System};
+use events::Sink;
+use study::runs::Target;
+
+use crate::cli::{DatabaseSettings, DbmsName, Place, WorkloadArguments};
+use crate::commands::{Context, Outcome};
+use crate::failure::Advice;
+
+/// A value of one of the crates' enums by the name that its files use.
+pub fn named<T: serde::de::DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
+    let value = serde_json::Value::String(text.to_owned());
+    serde_json::from_value(value).map_err(|error| {
+        Advice::error(format!("--{option}: {error}"), "see 'wearmark help oltp run'")
+    })
+}
+
+/// What the workload's arguments load.
+pub fn dataset(arguments: &WorkloadArguments) -> anyhow::Result<Dataset> {
+    Ok(match arguments.workload.parse::<Workload>()? {
+        Workload::OrderEntry => Dataset::OrderEntry(Scale::new(arguments.warehouses)),
+        Workload::Bank => Dataset::Bank(BankScale::new(arguments.branches)),
+        Workload::Commit => Dataset::Commit(CommitScale { rows: arguments.rows }),
+    })
+}
+
+/// A database that is up, with the server that wearmark runs for it, if any.
+pub struct Opened {
+    /// How the workload reaches it.
+    pub database: Database,
+    io: IoMode,
+    instance: Option<Instance>,
+    /// Its directory; none for a server that was there.
+    pub directory: Option<PathBuf>,
+}
+
+impl Opened {
+    /// Opens what the arguments name: starts the private server, creating it where there is none.
+    pub fn open(
+        place: &Place,
+        settings: &DatabaseSettings,
+        workload: &WorkloadArguments,
+        context: &Context,
+    ) -> anyhow::Result<Self> {
+        let io = named("io", &settings.io)?;
+        if let Some(url) = &place.url {
+            let (system, login) = Login::parse(url).map_err(study::Error::from)?;
+            let database = reached(system, &login, workload)?;
+            return Ok(Self { database, io, instance: None, directory: None });
+        }
+        let directory = place.data().cloned().unwrap_or_default();
+        let system = match place.dbms {
+            DbmsName::Sqlite => {
+                let database = Database::Sqlite(sqlite(&directory, settings)?);
+                let directory = Some(directory);
+                return Ok(Self { database, io, instance: None, directory });
+            }
+            DbmsName::Postgresql => System::Postgresql,
+            DbmsName::Mariadb => System::Mariadb,
+        };
+        let instance = start(system, place, settings, workload.connections, context)?;
+        let login = instance.login();
+        let mut database = reached(system, &login, workload)?;
+        // A private server keeps each workload in a database of its own.
+        if let Database::Postgresql(server) | Database::Mariadb(server) = &mut database {
+            server.database = None;
+        }
+        Ok(Self { database, io, instance: Some(instance), directory: Some(directory) })
+    }
+
+    /// What a run is made on.
+    pub fn target(&self) -> Target<'_> {
+        match (&self.instance, &self.database) {
+            (Some(instance), _) => Target::Private(instance),
+            (None, Database::Sqlite(_)) => Target::Embedded(self.io),
+            (None, _) => Target::Foreign,
+        }
+    }
+
+    /// Loads the dataset where nothing is loaded; the outcome where the user stopped that.
+    pub fn load(
+        &self,
+        dataset: Dataset,
+        seed: u64,
+        context: &Context,
+    ) -> anyhow::Result<Option<Outcome>> {
+        let dbms = self.database.dbms(dataset.workload())?;
+        match dbms.meta() {
+            Ok(_) => return Ok(None),
+            Err(::oltp::Error::NoDatabase { .. } | ::oltp::Error::NotLoaded { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let load = LoadOptions { database: self.database.clone(), dataset, seed };
+        match ::oltp::load(&load, &context.view) {
+            Err(_) if context.view.cancelled() => Ok(Some(Outcome::Interrupted)),
+            loaded => {
+                loaded?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Stops the server; with `remove` takes it and its data away.
+    pub fn close(self, workload: Workload, remove: bool) -> anyhow::Result<()> {
+        if let Some(mut instance) = self.instance {
+            if remove {
+                instance.remove().map_err(study::Error::from)?;
+            } else {
+                instance.stop().map_err(study::Error::from)?;
+            }
+        } else if let (Database::Sqlite(settings), true) = (&self.database, remove) {
+            for suffix in ["", "-wal", "-shm", "-journal"] {
+                let mut file = settings.database_of(workload).into_os_string();
+                file.push(suffix);
+                let _ = std::fs::remove_file(file);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sqlite(directory: &Path, settings: &DatabaseSettings) -> anyhow::Result<SqliteSettings> {
+    let defaults = SqliteSettings::default();
+    Ok(SqliteSettings {
+        directory: directory.to_owned(),
+        journal_mode: named("journal", &settings.journal)?,
+        synchronous: named("synchronous", &settings.synchronous)?,
+        page_size: settings.page.unwrap_or(defaults.page_size),
+        buffer: settings.buffer.unwrap_or(defaults.buffer),
+        ..defaults
+    })
+}
+
+fn reached(
+    system: System,
+    login: &Login,
+    workload: &WorkloadArguments,
+) -> anyhow::Result<Database> {
+    let access: Access = named("access", &workload.access)?;
+    let server = ServerSettings {
+        address: login.address.clone(),
+        user: login.user.clone(),
+        password: login.password.clone(),
+        database: Some(login.database.clone()),
+        access,
+        connections: workload.connections,
+    };
+    Ok(match system {
+        System::Postgresql => Database::Postgresql(server),
+        System::Mariadb => Database::Mariadb(server),
+    })
+}
+
+/// The settings of a private server.
+pub fn server_settings(settings: &DatabaseSettings, connections: u32) -> anyhow::Result<Settings> {
+    let defaults = Settings::default();
+    let extra = settings.set.iter().map(|text| {
+        let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        pair.ok_or_else(|| {
+            Advice::error(format!("--set {text}"), "write NAME=VALUE, such as --set jit=off")
+        })
+    });
+    Ok(Settings {
+        buffer: settings.buffer.unwrap_or(defaults.buffer),
+        page: settings.page,
+        log_size: settings.log_size,
+        checkpoint: settings.checkpoint,
+        durability: named("durability", &settings.durability)?,
+        connections: connections.max(defaults.connections),
+        extra: extra.collect::<anyhow::Result<_>>()?,
+        ..defaults
+    })
+}
+
+/// Starts the private server of a place, which is created where there is none.
+pub fn start(
+    system: System,
+    place: &Place,
+    settings: &DatabaseSettings,
+    connections: u32,
+    context: &Context,
+) -> anyhow::Result<Instance> {
+    let places = Places {
+        data: place.data().cloned().unwrap_or_default(),
+        log: place.log_dir.clone(),
+        temp: place.temp_dir.clone(),
+        undo: place.undo_dir.clone(),
+    };
+    let settings = server_settings(settings, connections)?;
+    let empty = std::fs::read_dir(&places.data).map_or(true, |mut files| files.next().is_none());
+    let mut instance = if empty {
+        Instance::create(system, &places, &settings, &context.view).map_err(study::Error::from)?
+    } else {
+        let mut instance = Instance::open(&places.data).map_err(study::Error::from)?;
+        if instance.system() != system {
+            return Err(Advice::error(
+                format!("'{}' holds {}", places.data.display(), instance.system()),
+                format!("say --dbms {}", instance.system().name().to_lowercase()),
+            ));
+        }
+        instance.set(&settings).map_err(study::Error::from)?;
+        instance
+    };
+    instance.start(&context.view).map_err(study::Error::from)?;
+    Ok(instance)
+}
+
+/// The options of a run.
+pub fn options(
+    arguments: &WorkloadArguments,
+    dataset: Dataset,
+    database: Database,
+) -> anyhow::Result<Options> {
+    let load = match arguments.rate {
+        Some(rate) => Load::Open { rate },
+        None => Load::Closed { think: arguments.think_scale },
+    };
+    let options = Options {
+        database,
+        workload: dataset.workload(),
+        dataset: Some(dataset),
+        users: arguments.users,
+        load,
+        mix: arguments.mix.parse()?,
+        warmup: arguments.warmup,
+        measure: arguments.duration,
+        seed: arguments.seed,
+        delivery_log: None,
+    };
+    options.validate()?;
+    Ok(options)
+}
