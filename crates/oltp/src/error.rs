@@ -120,6 +120,14 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// The server's database holds a table of our names that something else made.
+    #[error("{place} holds a table '{what}' that was not created by wearmark")]
+    Foreign {
+        /// The server's address and database.
+        place: String,
+        /// The table.
+        what: String,
+    },
     /// A worker thread panicked.
     #[error("worker {worker} died: {reason}")]
     WorkerDied {
@@ -200,6 +208,9 @@ impl Hint for Error {
                 "check the database: wearmark oltp check; then load it again".to_owned()
             }
             Self::Server { source, .. } => return source.hint(),
+            Self::Foreign { .. } => {
+                "name another database; wearmark overwrites only tables that it made".to_owned()
+            }
             Self::NotLoaded { .. } => "load it: wearmark oltp load".to_owned(),
             Self::LoadCancelled { .. } => "start the load again; it begins anew".to_owned(),
         };

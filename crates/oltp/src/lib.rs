@@ -24,6 +24,7 @@ mod cpu;
 pub mod driver;
 mod error;
 mod executor;
+pub mod mariadb;
 pub mod meta;
 mod options;
 mod recorder;

@@ -7,6 +7,7 @@ use units::{Bytes, Nanos, Rate};
 
 use crate::Error;
 use crate::driver::Dbms;
+use crate::mariadb::Mariadb;
 use crate::sqlite::Sqlite;
 use crate::workload::{Dataset, Mix, Workload};
 
@@ -307,11 +308,12 @@ impl Database {
         self.validate()?;
         match self {
             Self::Sqlite(settings) => Ok(Box::new(Sqlite::new(settings, workload))),
-            Self::Postgresql(_) | Self::Mariadb(_) => Err(Error::Option {
+            Self::Postgresql(_) => Err(Error::Option {
                 option: "dbms",
-                value: "server".to_owned(),
+                value: "postgresql".to_owned(),
                 why: "has no driver yet",
             }),
+            Self::Mariadb(settings) => Ok(Box::new(Mariadb::new(settings, workload))),
         }
     }
 }

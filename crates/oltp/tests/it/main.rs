@@ -4,6 +4,7 @@ mod capture;
 mod conditions;
 mod errors;
 mod load;
+mod mariadb;
 mod run;
 mod transactions;
 
