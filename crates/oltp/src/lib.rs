@@ -27,6 +27,7 @@ mod executor;
 pub mod mariadb;
 pub mod meta;
 mod options;
+pub mod postgresql;
 mod recorder;
 mod result;
 mod run;

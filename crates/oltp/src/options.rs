@@ -8,6 +8,7 @@ use units::{Bytes, Nanos, Rate};
 use crate::Error;
 use crate::driver::Dbms;
 use crate::mariadb::Mariadb;
+use crate::postgresql::Postgresql;
 use crate::sqlite::Sqlite;
 use crate::workload::{Dataset, Mix, Workload};
 
@@ -308,11 +309,7 @@ impl Database {
         self.validate()?;
         match self {
             Self::Sqlite(settings) => Ok(Box::new(Sqlite::new(settings, workload))),
-            Self::Postgresql(_) => Err(Error::Option {
-                option: "dbms",
-                value: "postgresql".to_owned(),
-                why: "has no driver yet",
-            }),
+            Self::Postgresql(settings) => Ok(Box::new(Postgresql::new(settings, workload))),
             Self::Mariadb(settings) => Ok(Box::new(Mariadb::new(settings, workload))),
         }
     }

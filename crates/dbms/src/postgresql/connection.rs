@@ -315,6 +315,14 @@ impl Connection {
         self.flush()
     }
 
+    /// As [`Connection::sync`], and waits until the first answer is there. What follows then mostly
+    /// reads from memory, so a caller can tell the server's time from its own.
+    #[inline]
+    pub fn round_trip(&mut self) -> Result<(), Error> {
+        self.sync()?;
+        self.inbox.wait(&mut self.stream).inspect_err(|_| self.broken = true)
+    }
+
     /// The next row or end of a statement, in the order of the pipeline.
     ///
     /// # Errors

@@ -49,6 +49,12 @@ impl Inbox {
         self.end - self.start
     }
 
+    /// Waits until there is something to read.
+    #[inline]
+    pub fn wait(&mut self, stream: &mut impl Read) -> Result<(), Error> {
+        if self.unread() == 0 { self.fill(stream, 5) } else { Ok(()) }
+    }
+
     /// The next message; reads from `stream` as long as it is not whole.
     #[inline]
     pub fn next(&mut self, stream: &mut impl Read) -> Result<Message, Error> {

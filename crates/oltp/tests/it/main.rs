@@ -5,7 +5,9 @@ mod conditions;
 mod errors;
 mod load;
 mod mariadb;
+mod postgresql;
 mod run;
+mod server;
 mod transactions;
 
 use std::path::Path;
