@@ -33,6 +33,7 @@ mod result;
 mod run;
 mod scale;
 pub mod sqlite;
+pub mod torture;
 mod users;
 pub mod workload;
 
