@@ -309,7 +309,7 @@ impl Reader {
 }
 
 /// Clock ticks per second, the unit of `/proc/stat`.
-fn ticks_per_s() -> f64 {
+pub(crate) fn ticks_per_s() -> f64 {
     // SAFETY: a plain query.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`sqlite`]: every logical I/O of SQLite, through a VFS of our own, and the aligned requests
 //!   that it issues when the page cache is bypassed; no root needed.
+//! - [`server`]: the system calls of a database server, by file class and transaction, as root.
 //! - [`block`]: what the block layer really issued, through tracefs, where the machine lets us.
 //! - [`diskstats`]: the kernel's own counters of the device, to close the account.
 //! - [`cpu`]: where processor time went, over time, for this process and for the machine.
@@ -9,19 +10,25 @@
 //! Every capture counts what it lost and says what it could not see. Times are CLOCK_MONOTONIC, so
 //! that the layers line up.
 
+mod account;
 pub mod block;
 pub mod cpu;
 pub mod diskstats;
 mod error;
+pub mod server;
 pub mod sqlite;
+mod tracefs;
 
+pub use account::{Account, ClassAccount, OpAccount, RatePoint, account};
 pub use error::Error;
 
 /// Nanoseconds of CLOCK_MONOTONIC: the clock that the kernel's tracer stamps with too.
-pub(crate) fn now_ns() -> u64 {
+pub fn clock_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+use clock_ns as now_ns;
 
 /// Where unit tests put their files: the build folder, which is on a disk where /tmp may not be.
 #[cfg(test)]

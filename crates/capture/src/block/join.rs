@@ -25,6 +25,8 @@ pub(super) struct RawEvent {
     pub sector: u64,
     pub sectors: u32,
     pub op: Op,
+    /// Metadata of the file system, by its own word.
+    pub meta: bool,
     /// Issue, or else completion.
     pub issue: bool,
 }
@@ -40,6 +42,8 @@ pub(super) struct Joined {
     pub offset: u64,
     pub len: u32,
     pub op: Op,
+    /// Metadata of the file system, by its own word.
+    pub meta: bool,
 }
 
 /// What came out.
@@ -96,9 +100,9 @@ pub(super) fn join(mut events: Vec<RawEvent>) -> Paired {
         let key = (event.op, sector);
         if event.issue {
             let offset = sector * SECTOR;
-            let (start_ns, end_ns, op) = (event.time_ns, event.time_ns, event.op);
+            let (start_ns, end_ns, op, meta) = (event.time_ns, event.time_ns, event.op, event.meta);
             let len = if op == Op::Flush { 0 } else { len as u32 };
-            let joined = Joined { start_ns, end_ns, offset, len, op };
+            let joined = Joined { start_ns, end_ns, offset, len, op, meta };
             open.entry(key).or_default().push_back(Open { joined, done: 0 });
             continue;
         }
@@ -151,7 +155,7 @@ mod tests {
     use super::*;
 
     fn event(time_ns: u64, issue: bool, op: Op, sector: u64, sectors: u32) -> RawEvent {
-        RawEvent { time_ns, sector, sectors, op, issue }
+        RawEvent { time_ns, sector, sectors, op, meta: false, issue }
     }
 
     #[test]
@@ -182,8 +186,15 @@ mod tests {
             event(45, false, Op::Write, 100, 16),
         ]);
         let expected = [
-            Joined { start_ns: 10, end_ns: 45, offset: 51_200, len: 8192, op: Op::Write },
-            Joined { start_ns: 20, end_ns: 30, offset: 4096, len: 4096, op: Op::Read },
+            Joined {
+                start_ns: 10,
+                end_ns: 45,
+                offset: 51_200,
+                len: 8192,
+                op: Op::Write,
+                meta: false,
+            },
+            Joined { start_ns: 20, end_ns: 30, offset: 4096, len: 4096, op: Op::Read, meta: false },
         ];
         assert_eq!(paired.requests, expected);
         assert_eq!(paired.unpaired, 0);
@@ -196,8 +207,14 @@ mod tests {
             event(20, false, Op::Write, 100, 4),
             event(30, false, Op::Write, 104, 12),
         ]);
-        let expected =
-            Joined { start_ns: 10, end_ns: 30, offset: 51_200, len: 8192, op: Op::Write };
+        let expected = Joined {
+            start_ns: 10,
+            end_ns: 30,
+            offset: 51_200,
+            len: 8192,
+            op: Op::Write,
+            meta: false,
+        };
         assert_eq!(paired.requests, [expected]);
         assert_eq!(paired.unpaired, 0);
     }
@@ -211,15 +228,22 @@ mod tests {
             event(30, false, Op::Read, 8, 8),
             event(40, true, Op::Read, 16, 8),
         ]);
-        let flush = Joined { start_ns: 10, end_ns: 20, offset: 0, len: 0, op: Op::Flush };
+        let flush =
+            Joined { start_ns: 10, end_ns: 20, offset: 0, len: 0, op: Op::Flush, meta: false };
         assert_eq!(paired.requests, [flush]);
         assert_eq!(paired.unpaired, 2, "one issued before the capture, one not done at its end");
     }
 
     #[test]
     fn slots_never_overlap() {
-        let request =
-            |start_ns, end_ns| Joined { start_ns, end_ns, offset: 0, len: 512, op: Op::Read };
+        let request = |start_ns, end_ns| Joined {
+            start_ns,
+            end_ns,
+            offset: 0,
+            len: 512,
+            op: Op::Read,
+            meta: false,
+        };
         let requests = [request(0, 10), request(5, 8), request(8, 20), request(10, 11)];
         assert_eq!(slots(&requests), [0, 1, 1, 0]);
     }

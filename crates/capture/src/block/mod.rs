@@ -18,8 +18,7 @@
 pub mod device;
 mod fiemap;
 mod join;
-mod ring;
-mod tracefs;
+mod points;
 
 use std::path::Path;
 
@@ -29,9 +28,10 @@ use trace::{Origin, Stream, Trace};
 
 use crate::diskstats::{DiskCounter, DiskStats};
 use crate::sqlite::{FileClass, FileInfo};
+use crate::tracefs::Collector;
 use device::Device;
 use fiemap::Extents;
-use tracefs::Collector;
+use points::BlockReader;
 
 /// Why the block layer cannot be watched here; a normal result on most machines.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -73,7 +73,7 @@ pub struct Physical {
 
 /// A running capture.
 pub struct BlockCapture {
-    collector: Collector,
+    collector: Collector<BlockReader>,
     device: Device,
     counter: Option<DiskCounter>,
 }
@@ -88,7 +88,7 @@ pub fn start(directory: &Path) -> Result<BlockCapture, Unavailable> {
     let device = device::of(directory).map_err(|error| {
         Unavailable::new(error.to_string(), "Put the database on a local disk.")
     })?;
-    let collector = Collector::start(device.number)?;
+    let collector = points::collect(device.number)?;
     let counter = DiskCounter::start(directory).ok();
     Ok(BlockCapture { collector, device, counter })
 }

@@ -26,7 +26,6 @@
 //! same process must not open the same database through another VFS in `Direct` mode, because
 //! closing our descriptor would drop the other's POSIX locks.
 
-mod account;
 mod direct;
 mod files;
 mod layout;
@@ -37,7 +36,7 @@ mod session;
 mod shared;
 mod vfs;
 
-pub use account::{Account, ClassAccount, OpAccount, RatePoint, account};
+pub use crate::account::{Account, ClassAccount, OpAccount, RatePoint, account};
 pub use files::FileClass;
 pub use layout::FileInfo;
 pub use recorder::{Context, set_context};

@@ -3,4 +3,6 @@
 mod block;
 mod captured;
 mod correctness;
+mod postgresql;
+mod server;
 mod support;

@@ -10,7 +10,7 @@
 
 /// Where the parts of a page are, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PageLayout {
+pub(crate) struct PageLayout {
     pub commit_offset: usize,
     pub commit_size: usize,
     pub data_offset: usize,
@@ -19,14 +19,14 @@ pub(super) struct PageLayout {
 
 /// One field of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
+pub(crate) struct Field {
     pub offset: usize,
     pub size: usize,
 }
 
 impl Field {
     /// The field's value in an event, where it is there: up to eight bytes, native order.
-    pub(super) fn number(self, event: &[u8]) -> Option<u64> {
+    pub(crate) fn number(self, event: &[u8]) -> Option<u64> {
         let bytes = event.get(self.offset..self.offset + self.size)?;
         let mut wide = [0; 8];
         if cfg!(target_endian = "little") {
@@ -38,19 +38,19 @@ impl Field {
     }
 
     /// The field's bytes up to the first zero.
-    pub(super) fn text(self, event: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn text(self, event: &[u8]) -> Option<&[u8]> {
         let bytes = event.get(self.offset..self.offset + self.size)?;
         bytes.split(|byte| *byte == 0).next()
     }
 }
 
 /// A `format` file: the event's number and its fields.
-pub(super) fn event_id(format: &str) -> Option<u16> {
+pub(crate) fn event_id(format: &str) -> Option<u16> {
     format.lines().find_map(|line| line.strip_prefix("ID: "))?.trim().parse().ok()
 }
 
 /// A field of a `format` file by name.
-pub(super) fn field(format: &str, name: &str) -> Option<Field> {
+pub(crate) fn field(format: &str, name: &str) -> Option<Field> {
     format.lines().find_map(|line| {
         let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
         let mut declared = parts.next()?.split(['[', ' ']).rev();
@@ -63,7 +63,7 @@ pub(super) fn field(format: &str, name: &str) -> Option<Field> {
 }
 
 /// The layout that `events/header_page` tells.
-pub(super) fn page_layout(header: &str) -> Option<PageLayout> {
+pub(crate) fn page_layout(header: &str) -> Option<PageLayout> {
     let (commit, data) = (field(header, "commit")?, field(header, "data")?);
     Some(PageLayout {
         commit_offset: commit.offset,
@@ -74,7 +74,7 @@ pub(super) fn page_layout(header: &str) -> Option<PageLayout> {
 }
 
 /// Calls `each` with time stamp and bytes of every event of a page.
-pub(super) fn events(page: &[u8], layout: PageLayout, mut each: impl FnMut(u64, &[u8])) {
+pub(crate) fn events(page: &[u8], layout: PageLayout, mut each: impl FnMut(u64, &[u8])) {
     let stamp = Field { offset: 0, size: 8 }.number(page);
     let commit = Field { offset: layout.commit_offset, size: layout.commit_size }.number(page);
     let (Some(mut time), Some(commit)) = (stamp, commit) else { return };

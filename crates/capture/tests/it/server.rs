@@ -1,0 +1,136 @@
+//! The I/O of a real PostgreSQL, held against what it counts itself.
+
+use std::path::PathBuf;
+
+use capture::server::{Class, Logical, Options, Server, ServerCapture, Span, System, attribute};
+use trace::Op;
+
+use crate::postgresql::Postgresql;
+
+fn home() -> PathBuf {
+    let program = std::env::current_exe().expect("a test has a program");
+    program.parent().expect("in a folder").to_owned()
+}
+
+fn server(postgresql: &Postgresql) -> Server {
+    let (system, data) = (System::Postgresql, postgresql.data());
+    Server { system, pid: postgresql.pid(), data, log: None, temp: None, undo: None }
+}
+
+/// Requests and bytes of one kind.
+fn sum(logical: &Logical, class: Class, op: Op) -> (u64, u64) {
+    let mine = |request: &trace::Request| request.stream == class as u16 && request.op == op;
+    let found = logical.trace.requests().filter(mine);
+    found.fold((0, 0), |(count, bytes), one| (count + 1, bytes + u64::from(one.len)))
+}
+
+/// The first column of the first row as a number.
+fn number(postgresql: &Postgresql, sql: &str) -> i64 {
+    postgresql.query(sql).expect("a query").trim().parse().expect("a number")
+}
+
+/// Blocks that were not found in the server's buffers, tables and indices of the load alone: the
+/// sessions that ask read catalogues too, at moments of their own. PostgreSQL counts a block that
+/// is added to a table as one that was read, hence the sizes.
+const BLOCKS: &str = "SELECT (sum(heap_blks_read) + sum(idx_blks_read) - (SELECT sum(\
+                      pg_relation_size(oid)) / 8192 FROM pg_class WHERE relname LIKE 'pgbench%'))::bigint \
+                      FROM pg_statio_user_tables";
+/// The files of those tables and indices.
+const PATHS: &str = "SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname LIKE 'pgbench%'";
+
+/// Bytes read of files whose relative path is on the list, all forks.
+fn read_bytes_of(logical: &Logical, paths: &str) -> u64 {
+    let listed =
+        |file: &&capture::server::ServerFile| paths.lines().any(|path| file.path.ends_with(path));
+    let ranges: Vec<_> = logical.files.iter().filter(listed).collect();
+    let reads = logical.trace.requests().filter(|request| request.op == Op::Read);
+    let mine = reads.filter(|request| {
+        let inside = |file: &&capture::server::ServerFile| {
+            let start = file.base_offset.0;
+            (start..start + file.size.0).contains(&request.offset.0)
+        };
+        ranges.iter().any(inside)
+    });
+    mine.map(|request| u64::from(request.len)).sum()
+}
+
+#[test]
+fn what_postgresql_counts_is_what_was_captured() {
+    let postgresql = match Postgresql::start(&home(), 4) {
+        Ok(postgresql) => postgresql,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let server = server(&postgresql);
+    let blocks = || number(&postgresql, BLOCKS);
+    let paths = postgresql.query(PATHS).unwrap();
+    let wal = |column| number(&postgresql, &format!("SELECT {column} FROM pg_stat_wal"));
+    let (blocks_before, writes_before, syncs_before) =
+        (blocks(), wal("wal_write"), wal("wal_sync"));
+    let capture = match ServerCapture::start(&server, Options { client_turns: true }) {
+        Ok(capture) => capture,
+        Err(unavailable) => return println!("skipped: {unavailable}"),
+    };
+    postgresql.bench(&["-c", "4", "-t", "250", "-M", "prepared"]);
+    postgresql.query("CHECKPOINT").unwrap();
+    // Backends hand their counts over within a second.
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    let (blocks, writes, syncs) = (blocks(), wal("wal_write"), wal("wal_sync"));
+    let logical = capture.finish();
+    logical.trace.validate().unwrap();
+    assert_eq!((logical.losses, logical.hidden), (0, 0));
+
+    let read_blocks = read_bytes_of(&logical, &paths) / 8192;
+    assert!(read_blocks > 100, "16 MB of buffers do not hold 60 MB of tables: {read_blocks}");
+    let close = |found: u64, counted: i64| {
+        let difference = found.abs_diff(counted as u64) as f64;
+        assert!(difference <= 0.02 * counted as f64 + 5.0, "{found} captured, {counted} counted");
+    };
+    // pgbench's first session looks at a table and is gone before its files can be found out.
+    close(read_blocks, blocks - blocks_before);
+    close(sum(&logical, Class::Log, Op::Write).0, writes - writes_before);
+    close(sum(&logical, Class::Log, Op::Flush).0, syncs - syncs_before);
+    // Files of a session that begins and ends within one poll cannot be found out any more: those of
+    // the few queries above, none of the load's.
+    let all: u64 = logical.trace.len.iter().map(|len| u64::from(*len)).sum();
+    assert!(logical.unresolved.bytes < all / 100, "{:?} of {all}", logical.unresolved);
+
+    let connections = logical.actors.iter().filter(|actor| actor.role == "connection");
+    assert!(connections.count() >= 4, "{:?}", logical.actors);
+    assert!(logical.actors.iter().any(|actor| actor.role == "checkpointer"));
+}
+
+#[test]
+fn a_sort_that_spills_shows_as_temporary_files() {
+    let postgresql = match Postgresql::start(&home(), 2) {
+        Ok(postgresql) => postgresql,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let capture = match ServerCapture::start(&server(&postgresql), Options::default()) {
+        Ok(capture) => capture,
+        Err(unavailable) => return println!("skipped: {unavailable}"),
+    };
+    let sql = "SET work_mem = '1MB'; SET max_parallel_workers_per_gather = 0; \
+               EXPLAIN (ANALYZE, BUFFERS, FORMAT TEXT) \
+               SELECT * FROM pgbench_accounts ORDER BY filler, abalance, aid DESC";
+    let plan = postgresql.query(sql).unwrap();
+    let mut logical = capture.finish();
+    // "temp read=3102 written=3110" on the plan's lines; the topmost node has all of it.
+    let counted = |word: &str| -> u64 {
+        let found = plan.split("temp ").nth(1).and_then(|rest| rest.split(word).nth(1));
+        let digits = found.unwrap_or_else(|| panic!("{plan}"));
+        digits.split(|one: char| !one.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    let blocks = |op| sum(&logical, Class::Temp, op).1 / 8192;
+    assert!(blocks(Op::Write) > 1000, "{plan}");
+    assert_eq!((blocks(Op::Read), blocks(Op::Write)), (counted("read="), counted("written=")));
+
+    let busiest = logical.trace.chains.as_ref().unwrap().actor[logical.trace.count() / 2];
+    let task = logical.actors[usize::from(busiest)].task;
+    let (start_ns, end_ns) = (logical.origin_ns, capture::clock_ns());
+    let found = attribute(&mut logical, &[Span { task, start_ns, end_ns }]);
+    assert!(u64::from(found[0].writes) >= blocks_of(&found), "one transaction did it all");
+}
+
+fn blocks_of(found: &[capture::server::TransactionIo]) -> u64 {
+    found[0].written_bytes / (1 << 20)
+}
