@@ -34,4 +34,4 @@ pub use quantiles::Quantiles;
 pub use queued::Queued;
 pub use ram::{Ram, RamParameters};
 pub use snapshot::SnapshotError;
-pub use write_cache::{WriteCache, WriteCacheParameters};
+pub use write_cache::{QueuedCache, WriteCache, WriteCacheParameters};

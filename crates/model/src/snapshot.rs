@@ -205,6 +205,18 @@ impl<'a> SnapshotReader<'a> {
         (0..count).map(|_| self.u64()).collect()
     }
 
+    /// However many numbers there are, each below `end`.
+    pub fn u32s_below(&mut self, end: usize) -> Result<Vec<u32>, SnapshotError> {
+        let count = self.counted(4)?;
+        let bytes = self.take(count * 4)?;
+        let values: Vec<u32> =
+            bytes.as_chunks::<4>().0.iter().map(|four| u32::from_le_bytes(*four)).collect();
+        if values.iter().all(|value| (*value as usize) < end) {
+            return Ok(values);
+        }
+        Err(self.damaged("a number is out of range"))
+    }
+
     /// Bytes, such as the snapshot of a device behind.
     pub fn block(&mut self) -> Result<&'a [u8], SnapshotError> {
         let count = self.counted(1)?;

@@ -11,7 +11,7 @@ use crate::Device;
 use crate::hdd::{Hdd, SECTOR_BYTES};
 use crate::linear::{Context, Detection, Flush, Line, Linear, LinearParameters, Mixed, Residual};
 use crate::ram::{Ram, RamParameters};
-use crate::write_cache::{WriteCache, WriteCacheParameters};
+use crate::write_cache::{QueuedCache, WriteCache, WriteCacheParameters};
 
 pub(super) fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
     let cache = profile.write_cache.as_ref().map(WriteCacheSpec::parameters);
@@ -34,8 +34,14 @@ pub(super) fn capacity(profile: &Profile) -> Option<Bytes> {
     }
 }
 
-fn boxed<D: Device + 'static>(device: D, cache: Option<WriteCacheParameters>) -> Box<dyn Device> {
+fn boxed<D: Device + 'static>(
+    mut device: D,
+    cache: Option<WriteCacheParameters>,
+) -> Box<dyn Device> {
     match cache {
+        Some(parameters) if device.queued().is_some() => {
+            Box::new(QueuedCache::new(device, &parameters))
+        }
         Some(parameters) => Box::new(WriteCache::new(device, &parameters)),
         None => Box::new(device),
     }
@@ -136,6 +142,9 @@ impl WriteCacheSpec {
             coalesce_bytes: (self.coalesce_kib.value * 1024.0) as u32,
             idle_destage_after_ns: self.idle_destage_after_ms.as_ref().map(|ms| ms.value * 1e6),
             power_loss_protected: self.power_loss_protected,
+            destage_depth: self
+                .destage_depth
+                .unwrap_or(WriteCacheParameters::default().destage_depth),
         }
     }
 }

@@ -76,6 +76,9 @@ pub(super) fn check_capacity(capacity: Option<units::Bytes>) -> Result<(), Flaw>
 
 fn check_cache(cache: &WriteCacheSpec) -> Result<(), Flaw> {
     positive("write_cache.capacity_mb", &cache.capacity_mb)?;
+    if cache.destage_depth == Some(0) {
+        return flaw("write_cache.destage_depth", "a cache that never destages is full for ever");
+    }
     if !(512..=1 << 30).contains(&cache.line.0) || !cache.line.0.is_power_of_two() {
         return flaw("write_cache.line", "a line is a power of two from 512 bytes to 1 GiB");
     }

@@ -254,6 +254,9 @@ pub struct WriteCacheSpec {
     /// Whether a flush is acknowledged from the cache.
     #[serde(default)]
     pub power_loss_protected: bool,
+    /// Destages that a device with an event queue (`[device.queue]`) has at a time; 32 where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destage_depth: Option<u32>,
 }
 
 /// Makers count capacities in powers of ten: `32GB` where that is exact.

@@ -1,5 +1,7 @@
 //! What happened in the cache so far.
 
+use crate::Counter;
+
 /// Counts of lines and requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
@@ -29,6 +31,24 @@ impl Counts {
             self.stalled_ns,
             self.bypassed_writes,
         ]
+    }
+
+    /// With the lines that are dirty now.
+    pub(super) fn counters(&self, dirty: usize) -> Vec<Counter> {
+        let own = [
+            ("cache_read_hits", self.read_hits),
+            ("cache_read_misses", self.read_misses),
+            ("cache_written_lines", self.written_lines),
+            ("cache_overwritten_lines", self.overwritten_lines),
+            ("cache_trimmed_dirty_lines", self.trimmed_dirty_lines),
+            ("cache_destaged_lines", self.destaged_lines),
+            ("cache_dirty_lines", dirty as u64),
+            ("cache_destages", self.destages),
+            ("cache_stalls", self.stalls),
+            ("cache_stalled_ns", self.stalled_ns),
+            ("cache_bypassed_writes", self.bypassed_writes),
+        ];
+        own.into_iter().map(|(name, value)| Counter { name, value }).collect()
     }
 
     pub(super) fn from_numbers(numbers: [u64; 10]) -> Self {

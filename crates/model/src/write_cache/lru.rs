@@ -219,6 +219,13 @@ impl Lines {
         self.all.link(flight, flight);
     }
 
+    /// The destage of one line has arrived; what was sent before may still be on its way.
+    pub(super) fn land_one(&mut self, slot: u32) {
+        assert!(self.state(slot) == State::Sent, "only what was sent lands");
+        self.all.unlink(slot);
+        self.all.append(Ring::Clean, slot);
+    }
+
     /// Drops a held line; says whether it was dirty.
     pub(super) fn remove(&mut self, slot: u32) -> bool {
         let was_dirty = self.state(slot) == State::Dirty;

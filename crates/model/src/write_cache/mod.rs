@@ -28,6 +28,7 @@
 mod counts;
 mod index;
 mod lru;
+mod queued;
 
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
@@ -41,6 +42,8 @@ use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
 use crate::{Counter, Device, SnapshotError};
 use counts::Counts;
 use lru::{Lines, State};
+
+pub use queued::QueuedCache;
 
 /// Most lines that a cache can have.
 pub const MOST_CACHE_LINES: usize = index::MOST_SLOTS;
@@ -68,6 +71,8 @@ pub struct WriteCacheParameters {
     pub idle_destage_after_ns: Option<f64>,
     /// Whether a flush may be acknowledged from the cache.
     pub power_loss_protected: bool,
+    /// Destages that a device which looks at its queue has at a time, at least one.
+    pub destage_depth: u32,
 }
 
 impl Default for WriteCacheParameters {
@@ -84,11 +89,24 @@ impl Default for WriteCacheParameters {
             coalesce_bytes: 128 << 10,
             idle_destage_after_ns: None,
             power_loss_protected: false,
+            destage_depth: 32,
         }
     }
 }
 
-/// A write-back cache over `D`.
+impl WriteCacheParameters {
+    /// Lines that the cache has.
+    ///
+    /// # Panics
+    /// Where `line_bytes` is not a power of two.
+    fn line_count(&self) -> usize {
+        assert!(self.line_bytes.is_power_of_two(), "lines of a power of two");
+        (self.capacity.0 / u64::from(self.line_bytes)).max(1) as usize
+    }
+}
+
+/// A write-back cache over `D`, which answers at once; [`QueuedCache`] is one over a device that
+/// looks at its queue.
 #[derive(Clone, Debug)]
 pub struct WriteCache<D> {
     behind: D,
@@ -123,8 +141,7 @@ impl<D: Device> WriteCache<D> {
     /// # Panics
     /// Where `line_bytes` is not a power of two or there are more than [`MOST_CACHE_LINES`]; [`crate::Profile::check`] finds that first.
     pub fn new(behind: D, parameters: &WriteCacheParameters) -> Self {
-        assert!(parameters.line_bytes.is_power_of_two(), "lines of a power of two");
-        let count = (parameters.capacity.0 / u64::from(parameters.line_bytes)).max(1) as usize;
+        let count = parameters.line_count();
         let share = |watermark: f64| (count as f64 * watermark) as usize;
         Self {
             behind,
@@ -489,22 +506,7 @@ impl<D: Device> Device for WriteCache<D> {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let counts = &self.counts;
-        let own = [
-            ("cache_read_hits", counts.read_hits),
-            ("cache_read_misses", counts.read_misses),
-            ("cache_written_lines", counts.written_lines),
-            ("cache_overwritten_lines", counts.overwritten_lines),
-            ("cache_trimmed_dirty_lines", counts.trimmed_dirty_lines),
-            ("cache_destaged_lines", counts.destaged_lines),
-            ("cache_dirty_lines", self.lines.dirty() as u64),
-            ("cache_destages", counts.destages),
-            ("cache_stalls", counts.stalls),
-            ("cache_stalled_ns", counts.stalled_ns),
-            ("cache_bypassed_writes", counts.bypassed_writes),
-        ];
-        let mut all: Vec<Counter> =
-            own.into_iter().map(|(name, value)| Counter { name, value }).collect();
+        let mut all = self.counts.counters(self.lines.dirty());
         all.extend(self.behind.counters());
         all
     }

@@ -6,7 +6,7 @@ use model::flash::{
     Order, Suspend, Translation, ZoneParameters,
 };
 use model::hdd::{Hdd, HddParameters, QueueParameters, ReadAhead};
-use model::{Device, Linear, Ram, RamParameters, WriteCache};
+use model::{Device, Linear, QueuedCache, Ram, RamParameters, WriteCache};
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -101,6 +101,25 @@ fn features() -> Vec<(&'static str, FlashParameters)> {
 
 pub type Make = Box<dyn Fn() -> Box<dyn Device>>;
 
+/// Write caches with one and with several destages outstanding.
+fn caches_over_events() -> Vec<(String, Make)> {
+    let mut all: Vec<(String, Make)> = Vec::new();
+    for (name, depth, watermark) in [("deep", 8, 0.5), ("shallow", 1, 1.0)] {
+        let mut parameters = small_cache(24);
+        (parameters.line_bytes, parameters.capacity) = (512, Bytes(24 * 512));
+        (parameters.destage_depth, parameters.high_watermark) = (depth, watermark);
+        (parameters.low_watermark, parameters.coalesce_bytes) = (watermark / 2.0, 2048);
+        parameters.idle_destage_after_ns = Some(300_000.0);
+        let make = move || -> Box<dyn Device> {
+            let flash = flash(Some(events()), GcPolicy::Greedy);
+            let device = model::flash::build(&flash, 3).expect("it can exist");
+            Box::new(QueuedCache::new(device, &parameters))
+        };
+        all.push((format!("{name} cache over events"), Box::new(make)));
+    }
+    all
+}
+
 /// One of every kind of state.
 pub fn kinds() -> Vec<(String, Make)> {
     fn kind(
@@ -125,6 +144,7 @@ pub fn kinds() -> Vec<(String, Make)> {
             Box::new(WriteCache::new(Hdd::new(&disk(1)), &small_cache(16)))
         }),
     ];
+    all.extend(caches_over_events());
     for policy in POLICIES {
         all.push(flash_of(format!("timelines {policy:?}"), flash(None, policy)));
         all.push(flash_of(format!("events {policy:?}"), flash(Some(events()), policy)));

@@ -8,6 +8,7 @@ mod kinds;
 mod measured_drives;
 mod observed;
 mod properties;
+mod queued_cache;
 mod snapshots;
 mod support;
 mod write_cache_oracle;
