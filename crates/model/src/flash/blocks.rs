@@ -4,7 +4,7 @@
 //! next, which levels wear for uniform loads by itself; dynamic wear levelling takes the least worn
 //! of those that wait longest ([`super::wear`]).
 //!
-//! Invariants: a block is free, open (being written), closed (full) or retired; valid pages never
+//! Invariants: a block is free, open (being written), closed (full), of an SLC cache, or retired; valid pages never
 //! exceed the pages of a block; the sum of all valid pages is the number of mapped pages.
 
 use super::Geometry;
@@ -25,11 +25,13 @@ pub enum BlockState {
     Cleaning = 3,
     /// Worn out, never used again.
     Retired = 4,
+    /// Being written or written full with one bit per cell, for an SLC cache.
+    Slc = 5,
 }
 
 impl BlockState {
     fn of(code: u8) -> Option<Self> {
-        [Self::Free, Self::Open, Self::Closed, Self::Cleaning, Self::Retired]
+        [Self::Free, Self::Open, Self::Closed, Self::Cleaning, Self::Retired, Self::Slc]
             .into_iter()
             .find(|state| *state as u8 == code)
     }

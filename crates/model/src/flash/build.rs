@@ -3,10 +3,10 @@
 //! Every choice of a profile is made here, once; nothing is dispatched in the loop over requests.
 //! Tested by everything that builds a device.
 
-use super::allocation::{ByDie, Dynamic, Static};
+use super::allocation::{Allocation, ByDie, Dynamic, Static};
 use super::gc::{ByStream, CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
 use super::mapping::block::{Bast, Fast, Replacement};
-use super::mapping::{BlockMapped, PageMapped, Translation, Zoned};
+use super::mapping::{BlockMapped, PageMapped, SlcCached, Translation, Zoned};
 use super::{
     AllocationScheme, Error, EventFlash, Flash, FlashDevice, FlashParameters, GcPolicy, HostLog,
     ZoneParameters,
@@ -78,17 +78,30 @@ fn with_victims<V: Victim + 'static>(
     let geometry = &parameters.geometry;
     match parameters.allocation {
         AllocationScheme::Static(order) => {
-            let allocation = Static::new(geometry, order);
-            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
+            with_allocation(parameters, victims, Static::new(geometry, order), seed)
         }
         AllocationScheme::ByDie(order) => {
-            let allocation = ByDie::new(geometry, order);
-            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
+            with_allocation(parameters, victims, ByDie::new(geometry, order), seed)
         }
         AllocationScheme::RoundRobin | AllocationScheme::Dynamic => {
             let by_load = parameters.allocation == AllocationScheme::Dynamic;
-            let allocation = Dynamic::new(geometry, by_load);
-            Box::new(Flash::new(parameters, PageMapped::new(parameters, victims, allocation), seed))
+            with_allocation(parameters, victims, Dynamic::new(geometry, by_load), seed)
         }
+    }
+}
+
+fn with_allocation<V: Victim + 'static, A: Allocation + 'static>(
+    parameters: &FlashParameters,
+    victims: V,
+    allocation: A,
+    seed: u64,
+) -> Box<dyn FlashDevice> {
+    let main = PageMapped::new(parameters, victims, allocation);
+    match parameters.slc {
+        Some(slc) => {
+            let cached = SlcCached::new(parameters, slc, main);
+            Box::new(Flash::new(parameters, cached, seed))
+        }
+        None => Box::new(Flash::new(parameters, main, seed)),
     }
 }

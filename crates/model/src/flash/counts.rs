@@ -1,6 +1,6 @@
 //! What happened inside a flash device, in pages and blocks.
 //!
-//! Invariants: programs = host pages + moved pages; the mean of the pages in use is taken at every
+//! Invariants: programs = host pages + moved pages + folded pages; the mean of the pages in use is taken at every
 //! choice of a victim, which is where the theory of cleaning defines it, so that a measured write
 //! amplification can be compared with its closed form exactly.
 
@@ -24,6 +24,8 @@ pub struct Counts {
     pub moved_pages: u64,
     /// Of them those that wear levelling wanted moved.
     pub levelled_pages: u64,
+    /// Live pages that were moved from an SLC cache to dense cells.
+    pub folded_pages: u64,
     /// Blocks erased.
     pub erased_blocks: u64,
     /// Victims chosen by the cleaning policy.
@@ -34,11 +36,11 @@ pub struct Counts {
 }
 
 impl Counts {
-    const FIELDS: usize = 10;
+    const FIELDS: usize = 11;
 
     /// Pages programmed in all.
     pub fn programmed_pages(&self) -> u64 {
-        self.host_pages + self.moved_pages
+        self.host_pages + self.moved_pages + self.folded_pages
     }
 
     /// Write amplification: pages programmed per page that requests wrote; 1 where none were.
@@ -64,6 +66,7 @@ impl Counts {
             self.trimmed_pages,
             self.moved_pages,
             self.levelled_pages,
+            self.folded_pages,
             self.erased_blocks,
             self.victims,
             self.in_use_pages_sum,
@@ -85,6 +88,7 @@ impl Counts {
             trimmed_pages,
             moved_pages,
             levelled_pages,
+            folded_pages,
             erased_blocks,
             victims,
             in_use_pages_sum,
@@ -97,6 +101,7 @@ impl Counts {
             trimmed_pages,
             moved_pages,
             levelled_pages,
+            folded_pages,
             erased_blocks,
             victims,
             in_use_pages_sum,

@@ -173,6 +173,16 @@ pub trait FlashDevice: Device {
     fn audit(&self);
 }
 
+/// The idle array of `parameters`.
+fn nand_of(parameters: &FlashParameters) -> Nand {
+    let FlashParameters { geometry, timing, gc, multi_plane, slc, .. } = parameters;
+    let nand = Nand::new(geometry, timing, gc.copy_back).with_multi_plane(geometry, *multi_plane);
+    match slc {
+        Some(slc) => nand.with_slc(slc.read_ns, slc.program_ns),
+        None => nand,
+    }
+}
+
 impl<M: Mapping> Flash<M> {
     /// The device of `parameters` with translation layer `mapping`, which is empty; `seed` is what
     /// the layer was made with.
@@ -180,8 +190,7 @@ impl<M: Mapping> Flash<M> {
         let page_bytes = parameters.geometry.page_bytes;
         Self {
             mapping,
-            nand: Nand::new(&parameters.geometry, &parameters.timing, parameters.gc.copy_back)
-                .with_multi_plane(&parameters.geometry, parameters.multi_plane),
+            nand: nand_of(parameters),
             page_shift: page_bytes.trailing_zeros(),
             page_bytes,
             capacity_bytes: u64::from(parameters.logical_pages) * u64::from(page_bytes),
@@ -491,6 +500,10 @@ impl<M: Mapping> Device for Flash<M> {
             counter("retired_blocks", u64::from(wear.retired_blocks)),
             counter("most_worn_block_erases", u64::from(wear.erases_max)),
         ];
+        if let Some(cached) = self.mapping.cached_pages() {
+            all.push(counter("slc_folded_pages", counts.folded_pages));
+            all.push(counter("slc_cached_pages", cached));
+        }
         if let Some(zones) = self.mapping.zone_counts() {
             all.push(counter("zone_resets", zones.resets));
             all.push(counter("zone_misplaced_pages", zones.misplaced_pages));

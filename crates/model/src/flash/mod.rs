@@ -11,6 +11,7 @@
 //! | [`StreamParameters`] | which data are kept in blocks of their own |
 //! | [`wear`] | which block is opened next, when cold data move, how long it lives |
 //! | [`ZoneParameters`], [`HostLog`] | the host interface of zones, and a host's log above it |
+//! | [`SlcParameters`] | blocks that are written fast first and folded later |
 //! | [`Flash`] | cuts requests into pages; the [`crate::Device`] |
 //! | [`snapshot`] | the whole state as bytes |
 //!
@@ -40,6 +41,7 @@ pub mod mapping;
 mod nand;
 mod parameters;
 pub mod reference;
+mod slc;
 pub mod snapshot;
 mod streams;
 pub mod theory;
@@ -61,6 +63,7 @@ pub use host_log::HostLog;
 pub use mapping::{Mapping, PageMapped, PageRead, PageWrite, Translation};
 pub use nand::{Nand, PageAt};
 pub use parameters::FlashParameters;
+pub use slc::{SlcParameters, WhenFull};
 pub use streams::{Isolation, StreamCounts, StreamParameters};
 pub use timing::{CellKind, Timing};
 pub use wear::{Wear, WearParameters};

@@ -101,6 +101,15 @@ impl Nand {
         Self { joints: multi_plane.then(joints), ..self }
     }
 
+    /// The same array, in which pages numbered one beyond those of a block have times of their own,
+    /// ns: those of an SLC cache.
+    #[must_use]
+    pub(crate) fn with_slc(mut self, read_ns: u32, program_ns: u32) -> Self {
+        self.read_ns.push(read_ns);
+        self.program_ns.push(program_ns);
+        self
+    }
+
     /// Bytes of a page.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
@@ -205,6 +214,18 @@ impl Nand {
     /// Keeps the die of `plane` busy cleaning for `ns` from when it is free, but not before `from`:
     /// copies and erases. Gives the end.
     pub fn clean<W: Watch>(&mut self, plane: u32, from: u64, ns: u64, watch: &mut W) -> u64 {
+        self.occupy((plane, from), ns, Purpose::Gc, watch)
+    }
+
+    /// Keeps the die of a plane busy with moving pages and erasing for `ns` from when it is free, but
+    /// not before a moment, for a purpose of its own. Gives the end.
+    pub(crate) fn occupy<W: Watch>(
+        &mut self,
+        (plane, from): (u32, u64),
+        ns: u64,
+        purpose: Purpose,
+        watch: &mut W,
+    ) -> u64 {
         let die = self.die_of_plane[plane as usize] as usize;
         let start = self.die_free_at[die].max(from);
         let end = start + ns;
@@ -215,7 +236,7 @@ impl Nand {
         self.cleaned_until[die] = end;
         if W::ACTIVE {
             let span = Span::new(die_track(die), Activity::Collect, start, end);
-            watch.span(span.on_behalf_of(Purpose::Gc));
+            watch.span(span.on_behalf_of(purpose));
         }
         end
     }

@@ -4,7 +4,8 @@ use units::Bytes;
 
 use super::{
     AllocationScheme, Error, EventParameters, Flaw, GcMode, GcParameters, GcPolicy, Geometry,
-    Isolation, StreamParameters, Timing, Translation, WearParameters, ZoneParameters,
+    Isolation, SlcParameters, StreamParameters, Timing, Translation, WearParameters,
+    ZoneParameters,
 };
 
 /// The parameters of a flash device.
@@ -27,6 +28,8 @@ pub struct FlashParameters {
     pub streams: StreamParameters,
     /// Zones in place of the translation layer; pages anywhere where `None`.
     pub zones: Option<ZoneParameters>,
+    /// Blocks that are written as SLC first; none where `None`.
+    pub slc: Option<SlcParameters>,
     /// Whether planes of a die read, program and erase pages with the same number together.
     pub multi_plane: bool,
     /// Cleaning.
@@ -78,7 +81,8 @@ impl FlashParameters {
     /// Blocks of each plane that cannot hold old data: the free ones that cleaning keeps, and the
     /// open ones.
     pub fn reserved_blocks_per_plane(&self) -> u32 {
-        self.gc.low_blocks + self.frontiers_per_plane()
+        let cache = self.slc.filter(|slc| !slc.dynamic).map_or(0, |slc| slc.blocks);
+        self.gc.low_blocks + self.frontiers_per_plane() + cache
     }
 
     /// Open blocks of each plane: of the streams, and for moved pages.
@@ -157,6 +161,9 @@ impl FlashParameters {
         if self.multi_plane && self.geometry.planes_per_die > 64 {
             return Err(Flaw::new("multi_plane", "a command takes at most 64 planes"));
         }
+        if let Some(slc) = &self.slc {
+            slc.flaw(self)?;
+        }
         if let Some(events) = &self.events {
             return self.event_flaw(events);
         }
@@ -207,6 +214,9 @@ impl FlashParameters {
         if self.one_at_a_time {
             let cause = "the event model counts commands: give queue.depth = 1";
             return Err(Flaw::new("one_at_a_time", cause));
+        }
+        if self.slc.is_some() {
+            return Err(Flaw::new("slc_cache", "the event model has no SLC cache"));
         }
         if self.multi_plane {
             let cause = "planes of the event model work one after another";

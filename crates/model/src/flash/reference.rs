@@ -44,6 +44,7 @@ pub fn configuration_a() -> FlashParameters {
         host_streams: 1,
         streams: StreamParameters::default(),
         zones: None,
+        slc: None,
         multi_plane: false,
         gc: GcParameters {
             policy: GcPolicy::Greedy,

@@ -6,9 +6,11 @@
 //! line.
 
 mod queue;
+mod slc;
 mod zones;
 
 pub use queue::QueueSpec;
+pub use slc::SlcCacheSpec;
 pub use zones::ZonesSpec;
 
 use serde::{Deserialize, Serialize};
@@ -73,6 +75,9 @@ pub struct FlashSpec {
     /// Wear.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wear: WearSpec,
+    /// Blocks that are written as SLC first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slc_cache: Option<SlcCacheSpec>,
     /// Zones in place of the translation layer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<ZonesSpec>,
@@ -310,6 +315,7 @@ impl FlashSpec {
                 isolation: self.stream_isolation,
                 block_shares: self.stream_shares.clone(),
             },
+            slc: self.slc_cache.as_ref().map(|slc| slc.parameters(&geometry)),
             multi_plane: self.multi_plane,
             gc: self.gc.parameters(),
             wear: WearParameters {
@@ -444,6 +450,9 @@ pub(super) fn check_flash(spec: &FlashSpec) -> Result<(), Flaw> {
     if let Some(queue) = &spec.queue {
         queue.check()?;
     }
+    if let Some(slc) = &spec.slc_cache {
+        slc.check()?;
+    }
     if let Some(zones) = &spec.zones {
         zones.check(spec.geometry.page)?;
         if spec.precondition.random && !zones.translate {
@@ -569,6 +578,26 @@ mod tests {
 
     const ZONES: &str = "[device.zones]\nsource = \"assumed\"\nassumed = true\n\
         size = \"32MiB\"\nopen_most = 14\ntranslate = true\n\n[device.wear]";
+
+    const SLC: &str = "[device.slc_cache]\ndynamic = true\n\
+        share = { value = 0.05, source = \"assumed\", assumed = true }\n\
+        read_us = { value = 30, source = \"assumed\", assumed = true }\n\
+        program_us = { value = 200, source = \"assumed\", assumed = true }\n\
+        fold_after_us = { value = 500, source = \"assumed\", assumed = true }\n\
+        when_full = \"direct\"\n\n[device.wear]";
+
+    #[test]
+    fn dense_cells_get_an_slc_cache() {
+        let profile = read("generic-tlc-48g", "[device.wear]", SLC).expect("it is sound");
+        let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect("round trip");
+        assert_eq!(again, profile);
+        let refused =
+            |name: &str, text: &str| read(name, "[device.wear]", text).expect_err(text).to_string();
+        let slc = refused("generic-slc-8g", SLC);
+        assert!(slc.contains("device.slc_cache: all cells of the device are SLC"), "{slc}");
+        let none = refused("generic-tlc-48g", &SLC.replace("0.05", "0.0001"));
+        assert!(none.contains("device.slc_cache.share: a plane needs two blocks"), "{none}");
+    }
 
     #[test]
     fn zones_take_the_place_of_the_translation_layer() {

@@ -2,8 +2,8 @@
 //! whatever they do besides requests.
 
 use model::flash::{
-    AllocationScheme, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry, Isolation,
-    Order, Suspend, Translation, ZoneParameters,
+    AllocationScheme, CellKind, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry,
+    Isolation, Order, SlcParameters, Suspend, Translation, WhenFull, ZoneParameters,
 };
 use model::hdd::{Hdd, HddParameters, QueueParameters, ReadAhead};
 use model::{Device, Linear, QueuedCache, Ram, RamParameters, WriteCache};
@@ -74,10 +74,24 @@ fn features() -> Vec<(&'static str, FlashParameters)> {
     let with = |change: &dyn Fn(&mut FlashParameters)| {
         let mut parameters = flash(None, GcPolicy::Greedy);
         change(&mut parameters);
+        if parameters.slc.is_some() {
+            parameters.timing.cell = CellKind::Tlc;
+        }
         parameters
     };
     let zones = |host_log_low_zones| {
         Some(ZoneParameters { zone_pages: 16, open_most: 3, host_log_low_zones })
+    };
+    let slc = |dynamic: bool, when_full| {
+        let fold_after_ns = dynamic.then_some(100_000);
+        Some(SlcParameters {
+            blocks: 4,
+            dynamic,
+            read_ns: 20_000,
+            program_ns: 100_000,
+            fold_after_ns,
+            when_full,
+        })
     };
     let planes_first = AllocationScheme::Static(Order::parse("PCWD").expect("an order"));
     vec![
@@ -89,6 +103,8 @@ fn features() -> Vec<(&'static str, FlashParameters)> {
                 own.streams.block_shares = vec![0.6, 0.4];
             }),
         ),
+        ("fixed SLC cache", with(&|own| own.slc = slc(false, WhenFull::Fold))),
+        ("dynamic SLC cache", with(&|own| own.slc = slc(true, WhenFull::Direct))),
         ("zones", with(&|own| own.zones = zones(None))),
         ("zones behind a log", with(&|own| own.zones = zones(Some(3)))),
         ("planes together", with(&|own| (own.multi_plane, own.allocation) = (true, planes_first))),

@@ -10,6 +10,7 @@ pub mod zoned;
 
 pub use block::BlockMapped;
 pub use page::PageMapped;
+pub use page::slc::SlcCached;
 pub use zoned::Zoned;
 
 use super::nand::Nand;
@@ -179,6 +180,11 @@ pub trait Mapping: Send {
 
     /// Starts counting anew, wear not included.
     fn reset_counts(&mut self);
+
+    /// Pages in an SLC cache, where there is one.
+    fn cached_pages(&self) -> Option<u64> {
+        None
+    }
 
     /// What happened at the zones, where there are some.
     fn zone_counts(&self) -> Option<ZoneCounts> {

@@ -47,6 +47,7 @@ fn configuration() -> FlashParameters {
         host_streams: 1,
         streams: model::flash::StreamParameters::default(),
         zones: None,
+        slc: None,
         multi_plane: false,
         gc: GcParameters {
             policy: GcPolicy::Greedy,

@@ -9,6 +9,7 @@ mod observed;
 mod oracle;
 mod papers;
 mod planes;
+mod slc_cache;
 mod slow_ftl;
 mod soak;
 mod steady;

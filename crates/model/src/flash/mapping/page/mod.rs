@@ -12,6 +12,7 @@
 
 mod clean;
 mod open;
+pub mod slc;
 mod state;
 mod steady;
 
