@@ -21,6 +21,7 @@ pub mod run_dir;
 pub mod runs;
 pub mod scenarios;
 pub mod stages;
+pub mod temp;
 pub mod validation;
 
 pub use error::Error;

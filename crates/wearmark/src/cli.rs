@@ -3,6 +3,7 @@
 
 mod oltp;
 mod surgery;
+mod temp;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub use oltp::{
     Place, Watching, WorkloadArguments,
 };
 pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};
+pub use temp::{Temp, TempSweep};
 
 /// How will my transactions run on that storage, what limits them, and how wrong may the answer be?
 ///
@@ -56,6 +58,9 @@ pub enum Command {
     /// Run transactions on a real database: load, run, sweep, compare, check
     #[command(subcommand)]
     Oltp(Oltp),
+    /// Sort or join more than memory holds, by cluster size: on a disk, or on device models
+    #[command(subcommand)]
+    Temp(Temp),
     /// Describe or convert a trace of I/O requests
     #[command(subcommand)]
     Trace(TraceCommand),

@@ -16,6 +16,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     first_of!(
         study::Error,
+        spill::Error,
         probe::Error,
         oltp::Error,
         dbms::Error,

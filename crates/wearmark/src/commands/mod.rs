@@ -9,6 +9,7 @@ mod reference;
 mod replay;
 mod sim;
 mod study;
+mod temp;
 mod trace;
 
 use crate::cli::{Cli, Command};
@@ -45,6 +46,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Probe(arguments) => probe::run(&arguments, &context),
         Command::Fit(arguments) => probe::fit(&arguments, &context),
         Command::Oltp(command) => oltp::run(command, &context),
+        Command::Temp(command) => temp::run(command, &context),
         Command::Trace(command) => trace::run(command, &context),
         Command::Sim(arguments) => sim::run(&arguments, &context),
         Command::Profile(command) => profile::run(command, &context),

@@ -7,11 +7,11 @@ use std::process::Command;
 use crate::program::{fine, listing, place, refused, run};
 
 /// A small file system in memory, unmounted at the end.
-struct Small<'a>(&'a Path);
+pub struct Small<'a>(pub &'a Path);
 
 impl<'a> Small<'a> {
     /// Mounts it; `None` with a printed reason where that is not allowed.
-    fn mount(at: &'a Path, size: &str) -> Option<Self> {
+    pub fn mount(at: &'a Path, size: &str) -> Option<Self> {
         let options = format!("size={size}");
         let mut mount = Command::new("mount");
         let done = mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output();
@@ -25,7 +25,8 @@ impl<'a> Small<'a> {
 
 impl Drop for Small<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
+        // Lazily: the kernel may still be closing the files of a ring of a process that has ended.
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
     }
 }
 

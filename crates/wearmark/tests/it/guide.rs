@@ -50,6 +50,18 @@ fn the_guide_to_traces_runs() {
 }
 
 #[test]
+fn the_guide_to_sorts_and_joins_runs() {
+    let dir = place();
+    let commands = commands(include_str!("../../../../docs/guide/sort-and-join.md"));
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+    }
+    assert!(fs::read_to_string(dir.path().join("sort.html")).unwrap().contains("64 KiB"));
+}
+
+#[test]
 fn a_trace_has_a_screen_a_page_and_json_that_agree() {
     let dir = place();
     fs::write(dir.path().join("t.spc"), spc()).unwrap();

@@ -7,5 +7,6 @@ mod main_job;
 mod mistakes;
 mod program;
 mod schema;
+mod temp;
 mod trace_making;
 mod trace_surgery;
