@@ -5,6 +5,7 @@ mod full_disk;
 mod guide;
 mod main_job;
 mod mistakes;
+mod oltp;
 mod program;
 mod schema;
 mod temp;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ::oltp::Database;
 use report::format;
 use study::runs::{Made, Run, RunSet, make, page};
 use study::stages::oltp::Capture;
@@ -14,6 +15,8 @@ use crate::cli::{OltpRun, Watching};
 pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
     let dataset = dataset(&arguments.workload)?;
     let workload = dataset.workload();
+    // Before anything is created: a mistyped option must not cost a server.
+    options(&arguments.workload, dataset, Database::default())?;
     let opened = Opened::open(&arguments.place, &arguments.settings, &arguments.workload, context)?;
     let outcome = on(arguments, &opened, context);
     let closed = opened.close(workload, arguments.watching.remove);

@@ -106,6 +106,7 @@ fn point(
         (place.directory, place.data_dir) = (Some(directory), None);
     }
     let dataset = dataset(&workload)?;
+    options(&workload, dataset, ::oltp::Database::default())?;
     let opened = Opened::open(&place, &settings, &workload, context)?;
     let run = || -> anyhow::Result<Option<study::runs::Run>> {
         let options = options(&workload, dataset, opened.database.clone())?;

@@ -238,5 +238,6 @@ pub fn options(
         delivery_log: None,
     };
     options.validate()?;
+    dataset.validate()?;
     Ok(options)
 }
