@@ -3,9 +3,9 @@
 //! open; they are taken in ascending order, so that two deliveries of a warehouse queue up.
 
 use dbms::Error as ServerError;
-use dbms::mariadb::{Connection, Statement, Type};
+use dbms::mariadb::{Connection, Parameters, Statement, Type};
 
-use super::link::{Link, Stop, changed, one};
+use super::link::{Link, Stop, changed, changed_all, one};
 use super::session::Context;
 use crate::driver::{Outcome, Reply};
 
@@ -29,6 +29,8 @@ struct Work {
     orders: [Option<u32>; 10],
     /// The orders taken, close together.
     taken: [Taken; 10],
+    /// How many.
+    count: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -100,7 +102,9 @@ impl Delivery {
         }
         if count > 0 {
             link.group(self, PER_ORDER * count, Self::queue_order, Self::receive_order)?;
-            link.group(self, count, Self::queue_customer, Self::receive_customer)?;
+            self.work.count = count;
+            let commands = if link.connection.has_bulk() { 1 } else { count };
+            link.group(self, commands, Self::queue_customer, Self::receive_customer)?;
         }
         Ok(Outcome::Committed)
     }
@@ -148,13 +152,27 @@ impl Delivery {
         }
     }
 
+    /// One customer, or all in one command.
     fn queue_customer(&mut self, connection: &mut Connection, step: usize) {
-        let Taken { district, customer, amount, .. } = self.work.taken[step];
-        let values = connection.queue(&mut self.update_customer).scaled(amount, 2);
-        values.integer(self.work.warehouse).integer(district).integer(customer).finish();
+        let Work { warehouse, taken, count, .. } = &self.work;
+        if connection.has_bulk() {
+            let mut values = connection.queue_bulk(&self.update_customer);
+            for taken in &taken[..*count] {
+                values = put(values, *warehouse, taken);
+            }
+            values.finish();
+        } else {
+            put(connection.queue(&mut self.update_customer), *warehouse, &taken[step]).finish();
+        }
     }
 
     fn receive_customer(&mut self, connection: &mut Connection, _: usize) -> Result<(), Stop> {
-        changed(connection, &mut self.update_customer, "the customer of an order")
+        let count = if connection.has_bulk() { self.work.count } else { 1 };
+        changed_all(connection, &mut self.update_customer, count, "the customer of an order")
     }
+}
+
+fn put<'c>(values: Parameters<'c>, warehouse: u32, taken: &Taken) -> Parameters<'c> {
+    let values = values.scaled(taken.amount, 2).integer(warehouse);
+    values.integer(taken.district).integer(taken.customer)
 }

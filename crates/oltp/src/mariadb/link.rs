@@ -109,10 +109,19 @@ pub(super) fn changed(
     statement: &mut Statement,
     what: &'static str,
 ) -> Result<(), Stop> {
-    match connection.receive(statement, &mut |_| Ok(()))?.affected {
-        0 => Err(Stop::Missing(what)),
-        _ => Ok(()),
-    }
+    changed_all(connection, statement, 1, what)
+}
+
+/// Reads the answer of a statement, or of a bulk, that changes rows; it must have found so many.
+#[inline]
+pub(super) fn changed_all(
+    connection: &mut Connection,
+    statement: &mut Statement,
+    count: usize,
+    what: &'static str,
+) -> Result<(), Stop> {
+    let affected = connection.receive(statement, &mut |_| Ok(()))?.affected;
+    if affected < count as u64 { Err(Stop::Missing(what)) } else { Ok(()) }
 }
 
 /// Reads the answer of a query that must have a row.

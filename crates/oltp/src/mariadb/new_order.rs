@@ -1,13 +1,14 @@
 //! New-Order (TPC-C 5.11 clause 2.4.2), statement by statement.
 //!
 //! Two groups: everything that is read, and with it the district's next number and the locks on the
-//! stock rows; then everything that is written. Stock rows are locked in the order of warehouse and
+//! stock rows; then everything that is written. All items are one query (IN), the changes of all
+//! stock rows one bulk execution and all lines another, where the server has it. Stock rows are locked in the order of warehouse and
 //! item, after the district: two orders cannot wait for each other. Lines keep their numbers.
 
 use dbms::Error as ServerError;
 use dbms::mariadb::{Connection, Statement, Type};
 
-use super::link::{Link, Stop, changed, one, original, text_bytes};
+use super::link::{Link, Stop, changed, changed_all, one, original, text_bytes};
 use super::session::Context;
 use crate::driver::{Outcome, Reply};
 use crate::scale::DISTRICTS_MAX;
@@ -20,7 +21,8 @@ pub(super) struct NewOrder {
     next_order: Statement,
     district: Statement,
     customer: Statement,
-    item: Statement,
+    /// One per number of lines, from [`LINES_MIN`].
+    items: Vec<Statement>,
     /// One per district: its S_DIST_xx column.
     stock: Vec<Statement>,
     order_row: Statement,
@@ -100,8 +102,11 @@ impl Work {
     }
 }
 
-/// Steps of the first group before the items.
-const READS: usize = 4;
+/// Fewest lines of an order (clause 2.4.1.3).
+const LINES_MIN: usize = 5;
+
+/// Steps of the first group before the stock rows.
+const READS: usize = 5;
 
 impl NewOrder {
     pub fn prepare(link: &mut Link<'_>) -> Result<Self, ServerError> {
@@ -114,9 +119,16 @@ impl NewOrder {
             link.prepare(&sql, &[Int, Int])
         });
         let stock = stock.collect::<Result<_, _>>()?;
+        let items = (LINES_MIN..=LINES_MAX).map(|count| {
+            let sql = "SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN";
+            let marks = vec!["?"; count].join(", ");
+            link.prepare(&format!("{sql} ({marks})"), &vec![Int; count])
+        });
+        let items = items.collect::<Result<_, _>>()?;
         let mut prepare = |sql: &str, types: &[Type]| link.prepare(sql, types);
         Ok(Self {
             stock,
+            items,
             warehouse: prepare("SELECT w_tax FROM warehouse WHERE w_id = ?", &[Int])?,
             next_order: prepare(
                 "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = ? AND d_id = ?",
@@ -132,7 +144,6 @@ impl NewOrder {
                  WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
                 &[Int, Tiny, Int],
             )?,
-            item: prepare("SELECT i_price, i_name, i_data FROM item WHERE i_id = ?", &[Int])?,
             order_row: prepare(
                 "INSERT INTO orders VALUES (?, ?, ?, ?, ?, NULL, ?, ?)",
                 &[Int, Tiny, Int, Int, DateTime, Tiny, Tiny],
@@ -161,9 +172,9 @@ impl NewOrder {
     ) -> Result<Outcome, Stop> {
         self.work.begin(context, order);
         let count = order.count;
-        link.group(self, READS + 2 * count, Self::queue_read, Self::receive_read)?;
+        link.group(self, READS + count, Self::queue_read, Self::receive_read)?;
         self.work.take_stock()?;
-        if link.pipelined && link.connection.has_bulk() {
+        if link.connection.has_bulk() {
             link.group(self, 4, Self::queue_bulk, Self::receive_bulk)?;
         } else {
             let valid = self.work.valid().count();
@@ -197,11 +208,14 @@ impl NewOrder {
                 let values = connection.queue(&mut self.customer).integer(warehouse);
                 values.integer(district).integer(*customer).finish();
             }
-            _ if step < READS + count => {
-                connection.queue(&mut self.item).integer(lines[step - READS].input.item).finish();
+            4 => {
+                let select = &mut self.items[count - LINES_MIN];
+                let values = connection.queue(select);
+                let items = lines[..*count].iter().map(|line| line.input.item);
+                items.fold(values, dbms::mariadb::Parameters::integer).finish();
             }
             _ => {
-                let OrderLine { item, supply, .. } = lines[step - READS - count].input;
+                let OrderLine { item, supply, .. } = lines[step - READS].input;
                 let select = &mut self.stock[district as usize - 1];
                 connection.queue(select).integer(supply).integer(item).finish();
             }
@@ -226,19 +240,22 @@ impl NewOrder {
                 work.text_bytes += text_bytes(row)? + text_bytes(row)?;
                 Ok(())
             }),
-            _ if step < READS + work.count => {
-                let line = &mut work.lines[step - READS];
-                let text_bytes_read = &mut work.text_bytes;
-                connection.receive(&mut self.item, &mut |row| {
-                    line.price = Some(row.scaled(2)?);
-                    *text_bytes_read += text_bytes(row)?;
-                    line.item_original = original(row.bytes()?);
+            4 => {
+                let Work { lines, count, text_bytes: read, .. } = work;
+                connection.receive(&mut self.items[*count - LINES_MIN], &mut |row| {
+                    let (item, price) = (row.number()?, row.scaled(2)?);
+                    let (name_bytes, is_original) = (text_bytes(row)?, original(row.bytes()?));
+                    // Several lines may name an item; each shows it.
+                    for line in lines[..*count].iter_mut().filter(|l| l.input.item == item) {
+                        (line.price, line.item_original) = (Some(price), is_original);
+                        *read += name_bytes;
+                    }
                     Ok(())
                 })?;
                 Ok(())
             }
             _ => {
-                let line = &mut work.lines[step - READS - work.count];
+                let line = &mut work.lines[step - READS];
                 let text_bytes_read = &mut work.text_bytes;
                 let select = &mut self.stock[work.district as usize - 1];
                 connection.receive(select, &mut |row| {
@@ -321,9 +338,10 @@ impl NewOrder {
     }
 
     fn receive_bulk(&mut self, connection: &mut Connection, step: usize) -> Result<(), Stop> {
+        let valid = self.work.valid().count();
         match step {
-            2 => changed(connection, &mut self.update_stock, "a stock row"),
-            3 => changed(connection, &mut self.line_row, "the line that was inserted"),
+            2 => changed_all(connection, &mut self.update_stock, valid, "a stock row"),
+            3 => changed_all(connection, &mut self.line_row, valid, "the lines that were inserted"),
             _ => self.receive_order(connection, step),
         }
     }

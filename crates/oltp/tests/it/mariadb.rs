@@ -5,16 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use dbms::mariadb::Connection;
 use dbms::{Durability, Instance, Places, Programs, Settings, System};
-use oltp::driver::{Dbms, Meter, Outcome, Reply, Worker};
+use oltp::driver::{Dbms, Failure, Meter, Outcome, Reply, Worker};
 use oltp::mariadb::Mariadb;
 use oltp::sqlite::Sqlite;
 use oltp::workload::bank::BankScale;
 use oltp::workload::commit::CommitScale;
-use oltp::workload::input::Input;
+use oltp::workload::input::{Input, Request, Who};
 use oltp::workload::nurand::Constants;
-use oltp::{Access, Dataset, Mix, Scale, ServerSettings, SqliteSettings, Workload};
+use oltp::{
+    Access, Database, Dataset, Error, LoadOptions, Mix, Options, Scale, ServerSettings,
+    SqliteSettings, Workload, run,
+};
 use tempfile::TempDir;
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 const NOW_MS: i64 = 1_800_000_000_123;
 const SEED: u64 = 42;
@@ -285,4 +288,220 @@ fn bank_and_commit_are_sqlites_whatever_the_access() {
         same_as_sqlite(Dataset::Bank(scale), access, 300);
         same_as_sqlite(Dataset::Commit(CommitScale { rows: 20 }), access, 100);
     }
+}
+
+/// A database of two small warehouses, loaded; none where MariaDB is not installed.
+fn loaded(server: &Server, name: &str) -> Mariadb {
+    let mariadb = Mariadb::new(&server.settings(name, Access::Pipelined), Workload::OrderEntry);
+    let dataset = Dataset::OrderEntry(Scale::miniature(2));
+    mariadb.load(dataset, SEED, &events::Quiet).unwrap();
+    mariadb
+}
+
+/// The defects of the SQLite test and more; each with the conditions that must fail.
+const DEFECTS: [(&str, &[u32]); 22] = [
+    ("UPDATE warehouse SET w_ytd = w_ytd + 0.01 WHERE w_id = 2", &[1, 8]),
+    ("UPDATE district SET d_ytd = d_ytd + 0.01 WHERE d_w_id = 2 AND d_id = 1", &[1, 9]),
+    ("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = 3", &[2]),
+    ("UPDATE district SET d_next_o_id = d_next_o_id - 1 WHERE d_w_id = 1 AND d_id = 3", &[2]),
+    (
+        "UPDATE order_line SET ol_o_id = 999 WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 3 \
+         AND ol_number = 1",
+        &[6, 7],
+    ),
+    ("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_id = 5", &[4, 6]),
+    (
+        "DELETE FROM order_line WHERE ol_w_id = 2 AND ol_d_id = 2 AND ol_o_id = 60 \
+         AND ol_number = 5",
+        &[4, 6],
+    ),
+    ("DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 1 AND no_o_id = 50", &[3, 5, 11]),
+    ("UPDATE orders SET o_carrier_id = 3 WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 60", &[5, 7]),
+    ("UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 1", &[5, 7]),
+    (
+        "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 1 \
+         AND ol_o_id = 1 AND ol_number = 2",
+        &[7],
+    ),
+    ("UPDATE customer SET c_balance = c_balance + 0.01 WHERE c_id = 7 AND c_d_id = 2", &[10, 12]),
+    ("UPDATE customer SET c_ytd_payment = c_ytd_payment - 0.01 WHERE c_id = 7", &[12]),
+    ("UPDATE order_line SET ol_amount = 0.05 WHERE ol_o_id = 1 AND ol_number = 1", &[10, 12]),
+    ("UPDATE history SET h_amount = h_amount + 0.01 LIMIT 1", &[8, 9, 10]),
+    ("UPDATE history SET h_w_id = 3 - h_w_id LIMIT 1", &[8, 9]),
+    ("UPDATE history SET h_c_id = h_c_id + 1 WHERE h_c_id < 50 LIMIT 1", &[10]),
+    // Rows that are missing altogether: comparisons are null-safe.
+    ("DELETE FROM warehouse WHERE w_id = 2", &[1, 8]),
+    ("DELETE FROM district WHERE d_w_id = 2 AND d_id = 2", &[1, 2, 9]),
+    ("DELETE FROM customer WHERE c_w_id = 2 AND c_d_id = 2 AND c_id = 3", &[10]),
+    ("DELETE FROM orders WHERE o_w_id = 2 AND o_d_id = 2 AND o_id = 3", &[4, 6, 7, 11]),
+    ("DELETE FROM orders WHERE o_w_id = 2 AND o_d_id = 2", &[2, 4, 5, 6, 7, 11]),
+];
+
+/// Each condition of clause 3.3.2 fails on a defect planted for it, and holds without it.
+#[test]
+fn each_condition_fails_on_its_defect() {
+    let Some(server) = server() else { return };
+    let mariadb = loaded(&server, "planted");
+    let mut sql = server.sql("planted");
+    let tables = tables(Workload::OrderEntry);
+    for table in tables {
+        sql.execute(&format!("CREATE TABLE {table}_whole AS SELECT * FROM {table}")).unwrap();
+    }
+    assert_eq!(violated(&mariadb), [] as [u32; 0]);
+    for (defect, expected) in DEFECTS {
+        let changed = sql.execute(defect).unwrap().affected;
+        assert!(changed > 0, "nothing was planted by: {defect}");
+        assert_eq!(violated(&mariadb), expected, "{defect}");
+        for table in tables.iter().filter(|table| defect.contains(**table)) {
+            let mend =
+                format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM {table}_whole");
+            sql.execute(&mend).unwrap();
+        }
+    }
+    assert_eq!(violated(&mariadb), [] as [u32; 0]);
+    sql.execute("UPDATE customer SET c_balance = c_balance + 1; DROP DATABASE IF EXISTS none")
+        .unwrap();
+    let tenth = &mariadb.check().unwrap()[9];
+    assert_eq!((tenth.violations, tenth.detail.len()), (360, 10));
+    assert_eq!(
+        tenth.detail[0],
+        "c_w_id 1, c_d_id 1, c_id 1, c_balance -9.00, delivered 0.00, paid 10.00"
+    );
+    sql.execute("DROP DATABASE planted").unwrap();
+}
+
+/// Many users on two small warehouses meet in every way; the database stays whole.
+#[test]
+fn concurrent_users_leave_a_consistent_database() {
+    let Some(server) = server() else { return };
+    for access in Access::ALL {
+        let name = format!("users_{}", access.name());
+        let mut settings = server.settings(&name, access);
+        settings.connections = 8;
+        let database = Database::Mariadb(settings);
+        let dataset = Dataset::OrderEntry(Scale::miniature(2));
+        let load = LoadOptions { database: database.clone(), dataset, seed: SEED };
+        oltp::load(&load, &events::Quiet).unwrap();
+        let options = Options {
+            database: database.clone(),
+            users: 8,
+            mix: Mix::new([45.0, 35.0, 5.0, 10.0, 5.0]).unwrap(),
+            warmup: Nanos::ZERO,
+            measure: Nanos(1_000_000_000),
+            ..Options::default()
+        };
+        let result = run(&options, &events::Quiet).unwrap();
+        assert!(result.transactions.iter().all(|kind| kind.count > 0), "{}", access.name());
+        assert_eq!(result.failures, 0, "{}", access.name());
+        let dbms = database.dbms(Workload::OrderEntry).unwrap();
+        assert_eq!(dbms.meta().unwrap().runs, 1);
+        assert_eq!(violated(&*dbms), [] as [u32; 0], "{}", access.name());
+        let sizes = dbms.stored();
+        assert!(sizes.data > 1 << 20 && sizes.log > 0, "{sizes:?}");
+        server.sql(&name).execute(&format!("DROP DATABASE {name}")).unwrap();
+    }
+}
+
+/// A payment that loses a deadlock is undone as a whole, even where its group went out at once, and
+/// may be tried again.
+#[test]
+fn a_deadlock_is_a_retry_and_leaves_nothing() {
+    let Some(server) = server() else { return };
+    let mariadb = loaded(&server, "deadlock");
+    let count = "SELECT (SELECT count(*) FROM history) * 1000 + (SELECT count(*) FROM orders)";
+    let before = server.sql("deadlock").get(count).unwrap().unwrap();
+    let request = Request::Payment {
+        district: 1,
+        customer_warehouse: 1,
+        customer_district: 1,
+        who: Who::Id(3),
+        amount: 500,
+    };
+    let input = Input { warehouse: 1, request };
+    let driver = mariadb.driver(Dataset::OrderEntry(Scale::miniature(2))).unwrap();
+    let worker = Worker { index: 0, writes: true };
+    let mut work = |session: &mut dyn oltp::driver::Session| {
+        let mut reply = Reply::default();
+        let failed = lose_a_deadlock(&server, || session.execute(&input, NOW_MS, &mut reply));
+        assert!(matches!(failed, Err(Failure::Retry)), "{failed:?}");
+        let mut sql = server.sql("deadlock");
+        assert_eq!(sql.get(count).unwrap(), Some(before));
+        let ytd = "SELECT w_ytd = 1800 FROM warehouse WHERE w_id = 1";
+        assert_eq!(sql.get(ytd).unwrap(), Some(1));
+        let done = session.execute(&input, NOW_MS, &mut reply);
+        assert!(matches!(done, Ok(Outcome::Committed)), "{done:?}");
+        assert_eq!(sql.get(count).unwrap(), Some(before + 1000));
+        Ok(())
+    };
+    driver.with_session(worker, &Meter::default(), &mut work).unwrap();
+    server.sql("deadlock").execute("DROP DATABASE deadlock").unwrap();
+}
+
+/// Runs a payment of warehouse 1 while another transaction, which has changed more and is therefore
+/// spared, holds its customer and then wants the warehouse.
+fn lose_a_deadlock<T>(server: &Server, payment: impl FnOnce() -> T) -> T {
+    let mut other = server.sql("deadlock");
+    other.execute("START TRANSACTION; UPDATE customer SET c_payment_cnt = 9").unwrap();
+    let waits = "SELECT count(*) FROM information_schema.innodb_trx JOIN \
+                 information_schema.processlist ON id = trx_mysql_thread_id \
+                 WHERE db = 'deadlock' AND trx_state = 'LOCK WAIT'";
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut watch = server.sql("");
+            while watch.get(waits).unwrap() == Some(0) {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            other.execute("UPDATE warehouse SET w_ytd = 0; ROLLBACK").unwrap();
+        });
+        payment()
+    })
+}
+
+/// What is not there, not ours, or not whole is named; a stopped load leaves nothing.
+#[test]
+fn databases_that_cannot_be_used_are_told_apart() {
+    let Some(server) = server() else { return };
+    let dataset = Dataset::OrderEntry(Scale::miniature(1));
+    let of = |name| Mariadb::new(&server.settings(name, Access::Statement), Workload::OrderEntry);
+    assert!(matches!(of("nowhere").meta(), Err(Error::NotLoaded { .. })));
+    let mut sql = server.sql("");
+    sql.execute("CREATE DATABASE foreign_one; CREATE TABLE foreign_one.stock (a INT)").unwrap();
+    let error = of("foreign_one").load(dataset, SEED, &events::Quiet).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { what, .. } if what == "stock"), "{error}");
+    assert!(matches!(of("foreign_one").meta(), Err(Error::NotLoaded { .. })));
+
+    for looks in [0, 1] {
+        let cancel = crate::CancelAfter(looks.into());
+        let error = of("stopped").load(dataset, SEED, &cancel);
+        // The load may be over before the second look.
+        assert!(matches!(error, Err(Error::LoadCancelled { .. })) || looks > 0, "{error:?}");
+    }
+    let cancel = crate::CancelAfter(0.into());
+    let large = Dataset::OrderEntry(Scale::new(1));
+    sql.execute("DROP DATABASE IF EXISTS stopped").unwrap();
+    let error = of("stopped").load(large, SEED, &cancel).unwrap_err();
+    assert!(matches!(error, Error::LoadCancelled { .. }), "{error}");
+    let left = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'stopped'";
+    assert_eq!(sql.get(left).unwrap(), Some(0));
+
+    let whole = of("half");
+    whole.load(dataset, SEED, &events::Quiet).unwrap();
+    sql.execute("DELETE FROM half.wearmark_meta WHERE name = 'layout'").unwrap();
+    assert!(matches!(whole.meta(), Err(Error::NotLoaded { .. })));
+    // And is replaced by the next load.
+    whole.load(dataset, SEED, &events::Quiet).unwrap();
+    assert_eq!(whole.meta().unwrap().dataset, dataset);
+    sql.execute("DELETE FROM half.stock").unwrap();
+    let order = Request::StockLevel { district: 1, threshold: 20 };
+    let input = Input { warehouse: 9, request: order };
+    let worker = Worker { index: 0, writes: true };
+    let missing =
+        whole.driver(dataset).unwrap().with_session(worker, &Meter::default(), &mut |session| {
+            match session.execute(&input, NOW_MS, &mut Reply::default()) {
+                Err(Failure::Fatal(error)) => Err(error),
+                other => panic!("{other:?}"),
+            }
+        });
+    assert!(matches!(missing, Err(Error::Inconsistent { .. })), "{missing:?}");
+    sql.execute("DROP DATABASE half; DROP DATABASE foreign_one").unwrap();
 }
