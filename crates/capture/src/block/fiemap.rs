@@ -51,7 +51,7 @@ pub(super) struct Extents {
 impl Extents {
     /// Adds the extents of a file; `partition_start` is added to the file system's own addresses.
     pub(super) fn add(&mut self, path: &Path, class: u16, partition_start: u64) -> io::Result<()> {
-        for (start, length) in extents_of(&File::open(path)?)? {
+        for (start, length) in extents_of(&File::open(path)?, FIEMAP_FLAG_SYNC)?.placed {
             self.insert(partition_start + start, length, class);
         }
         Ok(())
@@ -70,15 +70,29 @@ impl Extents {
     }
 }
 
-/// Start and length of each extent of a file, bytes of the file system's device.
-fn extents_of(file: &File) -> io::Result<Vec<(u64, u64)>> {
-    let mut found = Vec::new();
+/// Where a file lies.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Start and length of each extent, bytes of the file system's device.
+    pub placed: Vec<(u64, u64)>,
+    /// Whether some of it has no place yet.
+    pub delayed: bool,
+}
+
+/// Where a file lies now, without asking for anything to be written.
+pub(crate) fn where_now(file: &File) -> io::Result<Found> {
+    extents_of(file, 0)
+}
+
+/// Where a file lies.
+fn extents_of(file: &File, flags: u32) -> io::Result<Found> {
+    let mut found = Found::default();
     let mut start = 0;
     loop {
         let mut query = Query {
             start,
             length: u64::MAX - start,
-            flags: FIEMAP_FLAG_SYNC,
+            flags,
             mapped: 0,
             room: BATCH as u32,
             reserved: 0,
@@ -90,8 +104,9 @@ fn extents_of(file: &File) -> io::Result<Vec<(u64, u64)>> {
             return Err(io::Error::last_os_error());
         }
         let mapped = &query.extents[..(query.mapped as usize).min(BATCH)];
+        found.delayed |= mapped.iter().any(|extent| extent.flags & NO_PLACE != 0);
         let placed = mapped.iter().filter(|extent| extent.flags & NO_PLACE == 0);
-        found.extend(placed.map(|extent| (extent.physical, extent.length)));
+        found.placed.extend(placed.map(|extent| (extent.physical, extent.length)));
         match mapped.last() {
             Some(last) if last.flags & FIEMAP_EXTENT_LAST == 0 => {
                 start = last.logical + last.length;
@@ -131,8 +146,8 @@ mod tests {
         let directory = tempfile::tempdir_in(crate::test_home()).unwrap();
         let path = directory.path().join("x");
         std::fs::write(&path, vec![1; 300_000]).unwrap();
-        let extents = match extents_of(&File::open(&path).unwrap()) {
-            Ok(extents) => extents,
+        let extents = match extents_of(&File::open(&path).unwrap(), FIEMAP_FLAG_SYNC) {
+            Ok(extents) => extents.placed,
             Err(error) => return println!("skipped: FIEMAP: {error}"),
         };
         let covered: u64 = extents.iter().map(|(_, length)| length).sum();

@@ -33,7 +33,7 @@ pub(super) struct RawEvent {
 
 /// One request from issue to completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Joined {
+pub(crate) struct Joined {
     /// CLOCK_MONOTONIC, ns.
     pub start_ns: u64,
     /// CLOCK_MONOTONIC, ns.

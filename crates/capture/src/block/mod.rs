@@ -16,8 +16,8 @@
 //! counts what the kernel dropped plus what our own limit dropped.
 
 pub mod device;
-mod fiemap;
-mod join;
+pub(crate) mod fiemap;
+pub(crate) mod join;
 mod points;
 
 use std::path::Path;
@@ -31,6 +31,7 @@ use crate::sqlite::{FileClass, FileInfo};
 use crate::tracefs::Collector;
 use device::Device;
 use fiemap::Extents;
+use join::{Joined, Paired};
 use points::BlockReader;
 
 /// Why the block layer cannot be watched here; a normal result on most machines.
@@ -108,29 +109,66 @@ impl BlockCapture {
     /// on the disk now, so call this while they still exist: blocks of a file that is gone count
     /// as `other`.
     pub fn finish(self, files: &[FileInfo]) -> Physical {
-        let stats = self.counter.as_ref().and_then(|counter| counter.so_far().ok());
-        let origin_ns = self.collector.origin_ns();
-        let collected = self.collector.finish();
-        let joined = join::join(collected.events);
+        let raw = self.into_raw();
         let mut extents = Extents::default();
         let mut unmapped = Vec::new();
         for file in files.iter().filter(|file| file.path.is_absolute()) {
             let class = file.class as u16;
-            if let Err(error) = extents.add(&file.path, class, self.device.partition_start) {
+            if let Err(error) = extents.add(&file.path, class, raw.device.partition_start) {
                 unmapped.push(format!("{}: {error}", file.path.display()));
             }
         }
-        let trace = to_trace(&joined.requests, &extents, origin_ns);
-        let mut physical =
-            Physical { trace, losses: collected.losses, unpaired: joined.unpaired, stats };
-        let facts = &mut physical.trace.origin.facts;
-        facts.insert("device".to_owned(), self.device.name);
-        facts.insert("lost".to_owned(), collected.losses.to_string());
-        facts.insert("unpaired".to_owned(), joined.unpaired.to_string());
-        facts.insert("origin_monotonic_ns".to_owned(), origin_ns.to_string());
+        let streams = raw.requests.iter().map(|request| {
+            let owner = extents.class_at(request.offset).filter(|_| request.len > 0);
+            owner.unwrap_or(OTHER)
+        });
+        let streams: Vec<u16> = streams.collect();
+        let names = FileClass::ALL.iter().map(|class| class.name()).chain(["other"]);
+        let mut physical = raw.attributed(&streams, names);
         if !unmapped.is_empty() {
+            let facts = &mut physical.trace.origin.facts;
             facts.insert("counted_as_other".to_owned(), unmapped.join("; "));
         }
+        physical
+    }
+
+    /// Ends the capture, before anything is attributed.
+    pub(crate) fn into_raw(self) -> Raw {
+        let stats = self.counter.as_ref().and_then(|counter| counter.so_far().ok());
+        let origin_ns = self.collector.origin_ns();
+        let collected = self.collector.finish();
+        let Paired { requests, unpaired } = join::join(collected.events);
+        let (device, losses) = (self.device, collected.losses);
+        Raw { device, requests, losses, unpaired, stats, origin_ns }
+    }
+}
+
+/// What the block layer did, not yet attributed.
+pub(crate) struct Raw {
+    pub device: Device,
+    pub requests: Vec<Joined>,
+    losses: u64,
+    unpaired: u64,
+    stats: Option<DiskStats>,
+    origin_ns: u64,
+}
+
+impl Raw {
+    /// Puts each request into its stream, of those named.
+    pub(crate) fn attributed<'a>(
+        self,
+        streams: &[u16],
+        names: impl Iterator<Item = &'a str>,
+    ) -> Physical {
+        let names = names.map(|name| Stream { name: name.to_owned() }).collect();
+        let trace = to_trace(&self.requests, streams, names, self.origin_ns);
+        let Self { device, losses, unpaired, stats, origin_ns, .. } = self;
+        let mut physical = Physical { trace, losses, unpaired, stats };
+        let facts = &mut physical.trace.origin.facts;
+        facts.insert("device".to_owned(), device.name);
+        facts.insert("lost".to_owned(), losses.to_string());
+        facts.insert("unpaired".to_owned(), unpaired.to_string());
+        facts.insert("origin_monotonic_ns".to_owned(), origin_ns.to_string());
         physical
     }
 }
@@ -138,11 +176,10 @@ impl BlockCapture {
 /// Index of the stream `other`.
 const OTHER: u16 = FileClass::ALL.len() as u16;
 
-fn to_trace(requests: &[join::Joined], extents: &Extents, origin_ns: u64) -> Trace {
-    let names = FileClass::ALL.iter().map(|class| class.name()).chain(["other"]);
+fn to_trace(requests: &[Joined], streams: &[u16], names: Vec<Stream>, origin_ns: u64) -> Trace {
     let source = "block layer: block_rq_issue and block_rq_complete of the whole disk, by tracefs";
     let mut trace = Trace {
-        streams: names.map(|name| Stream { name: name.to_owned() }).collect(),
+        streams: names,
         origin: Origin {
             layer: "device".to_owned(),
             source: source.to_owned(),
@@ -153,10 +190,9 @@ fn to_trace(requests: &[join::Joined], extents: &Extents, origin_ns: u64) -> Tra
         ..Trace::default()
     };
     let slots = join::slots(requests);
-    for (request, slot) in requests.iter().zip(slots) {
-        let stream = extents.class_at(request.offset).filter(|_| request.len > 0);
+    for ((request, stream), slot) in requests.iter().zip(streams).zip(slots) {
         let service = units::Nanos(request.end_ns - request.start_ns);
-        let request = request.to_request(origin_ns, stream.unwrap_or(OTHER));
+        let request = request.to_request(origin_ns, *stream);
         trace.push_captured(request, service, slot, 0);
     }
     trace

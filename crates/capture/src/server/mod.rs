@@ -7,22 +7,30 @@
 //!   restricted to its tasks; file descriptors are led back to files, files to classes. As root.
 //! - [`attribute`]: which of the I/Os belong to which transaction of which connection, by what the
 //!   client knows.
+//! - [`PhysicalCapture`]: every request of the disks under its directories, led back to the classes
+//!   by where the files lay on the disk while the load ran. As root.
 //! - [`ServerClock`]: processor time of the server, its client, kernel threads and others; no root
 //!   needed.
 //!
-//! `/proc/PID/io` is used nowhere: on file systems with large folios its `write_bytes` charges a
+//! [`ServerAccounts`] brings them together. `/proc/PID/io` is used nowhere: on file systems with large folios its `write_bytes` charges a
 //! whole folio for each page that becomes dirty, up to 256 times what was written.
 
+mod accounts;
 mod calls;
 mod class;
 mod clock;
 mod files;
+mod journal;
 mod logical;
+mod physical;
 mod tasks;
 mod tracker;
 mod transactions;
+mod watch;
 
+pub use accounts::{CLOSE, Closure, PerTransaction, Quality, ServerAccounts, Sources};
 pub use class::{Class, Server, System};
-pub use clock::{ServerClock, ServerCpu, parts_of};
+pub use clock::{DISTURBED_SHARE, ServerClock, ServerCpu, parts_of};
 pub use logical::{Actor, Logical, Options, ServerCapture, ServerFile, Unresolved};
+pub use physical::{PhysicalCapture, PhysicalClass, ServerPhysical};
 pub use transactions::{Span, TransactionIo, attribute};

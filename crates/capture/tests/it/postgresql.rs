@@ -5,6 +5,43 @@ use std::process::{Command, Stdio};
 
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 
+/// A file system of its own on a loop device, so that nobody else's I/O is on the disk.
+pub struct OwnDisk {
+    directory: tempfile::TempDir,
+}
+
+impl OwnDisk {
+    /// Makes one; the reason where that is not possible here.
+    pub fn make(home: &Path, megabytes: u64) -> Result<Self, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Err("a loop device needs root".to_owned());
+        }
+        let directory = tempfile::tempdir_in(home).map_err(|error| error.to_string())?;
+        let image = directory.path().join("image");
+        let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
+        file.set_len(megabytes << 20).map_err(|error| error.to_string())?;
+        run(Command::new("mkfs.ext4")
+            .args(["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"])
+            .arg(&image))?;
+        let made = Self { directory };
+        std::fs::create_dir(made.home()).map_err(|error| error.to_string())?;
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(made.home()))?;
+        // PostgreSQL's user must be able to pass through.
+        run(Command::new("chmod").arg("755").args([made.directory.path(), &made.home()]))?;
+        Ok(made)
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.directory.path().join("mounted")
+    }
+}
+
+impl Drop for OwnDisk {
+    fn drop(&mut self) {
+        let _ = run(Command::new("umount").arg(self.home()));
+    }
+}
+
 /// A running server with pgbench's tables.
 pub struct Postgresql {
     directory: tempfile::TempDir,

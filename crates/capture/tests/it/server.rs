@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
-use capture::server::{Class, Logical, Options, Server, ServerCapture, Span, System, attribute};
+use capture::server::{
+    Class, Logical, Options, PhysicalCapture, PhysicalClass, Server, ServerAccounts, ServerCapture,
+    ServerClock, Sources, Span, System, attribute,
+};
 use trace::Op;
 
-use crate::postgresql::Postgresql;
+use crate::postgresql::{OwnDisk, Postgresql};
 
 fn home() -> PathBuf {
     let program = std::env::current_exe().expect("a test has a program");
@@ -133,4 +136,57 @@ fn a_sort_that_spills_shows_as_temporary_files() {
 
 fn blocks_of(found: &[capture::server::TransactionIo]) -> u64 {
     found[0].written_bytes / (1 << 20)
+}
+
+/// On a disk that nobody else uses, every byte must be the server's or the file system's.
+#[test]
+fn every_byte_of_an_own_disk_has_an_owner() {
+    let disk = match OwnDisk::make(&home(), 900) {
+        Ok(disk) => disk,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let postgresql = match Postgresql::start(&disk.home(), 10) {
+        Ok(postgresql) => postgresql,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    let server = server(&postgresql);
+    let clock = ServerClock::start(server.pid);
+    let physical = match PhysicalCapture::start(&server) {
+        Ok(physical) => physical,
+        Err(unavailable) => return println!("skipped: {unavailable}"),
+    };
+    let logical = ServerCapture::start(&server, Options::default()).unwrap();
+    postgresql.bench(&["-c", "4", "-T", "4", "-M", "prepared"]);
+    postgresql.query("CREATE TABLE more AS SELECT * FROM pgbench_accounts LIMIT 200000").unwrap();
+    postgresql.query("CHECKPOINT").unwrap();
+    let physical = physical.finish();
+    let logical = logical.finish();
+    let cpu = clock.finish();
+    let accounts = ServerAccounts::new(Sources {
+        system: System::Postgresql,
+        transactions: 1000,
+        logical: Ok(&logical),
+        physical: Ok(&physical),
+        cpu,
+    });
+    let [closure] = &accounts.closures[..] else { panic!("one disk: {:?}", accounts.closures) };
+    println!("{closure:?}");
+    for row in &accounts.per_transaction {
+        println!("{row:?}");
+    }
+    assert!(closure.counted_bytes > 20 << 20, "{closure:?}");
+    assert!(closure.closes, "{closure:?}");
+    assert!(closure.foreign_share <= 0.02, "{closure:?}");
+    let (_, disk) = &physical.disks[0];
+    let bytes = |stream: u16| -> u64 {
+        let writes = disk.trace.requests().filter(|request| request.op == Op::Write);
+        writes.filter(|request| request.stream == stream).map(|one| u64::from(one.len)).sum()
+    };
+    assert!(bytes(PhysicalClass::Filesystem.stream()) > 0, "the journal");
+    // The log is written in whole pages and synced at once, so both layers write the same.
+    let (physical_log, logical_log) =
+        (bytes(Class::Log as u16) as f64, sum(&logical, Class::Log, Op::Write).1 as f64);
+    assert!((physical_log / logical_log - 1.0).abs() < 0.1, "{physical_log} of {logical_log}");
+    assert!(bytes(Class::Data as u16) > 10 << 20, "the table and the checkpoint");
+    assert!(accounts.cpu_us_per_transaction["server user"] > 0.0);
 }
