@@ -381,3 +381,35 @@ fn waits_for_cleaning_are_its_copies_and_erases() {
     // The last cleaning may be in its course.
     assert!(cleaned_ns - waited_ns < 20_000_000, "{waited_ns} of {cleaned_ns}");
 }
+
+/// More pages on their way than a small device has room for beside its data: they wait until old
+/// ones have died, and nothing is lost.
+#[test]
+fn a_queue_deeper_than_the_spare_room_waits() {
+    for allocation in [
+        AllocationScheme::RoundRobin,
+        AllocationScheme::Dynamic,
+        AllocationScheme::ByDie(Order::CWDP),
+    ] {
+        let mut parameters = configuration_a();
+        let geometry = &mut parameters.geometry;
+        (geometry.channels, geometry.chips_per_channel) = (2, 1);
+        (geometry.blocks_per_plane, geometry.pages_per_block) = (24, 8);
+        (parameters.logical_pages, parameters.gc.low_blocks) = (560, 3);
+        parameters.allocation = allocation;
+        let parameters = with(parameters, EventParameters::default());
+        let mut device = device(&parameters);
+        assert!(device.precondition(1.0, true, 1));
+        // All at once: 800 requests of 8 pages each.
+        let mut trace = trace(&[]);
+        for k in 0..800u64 {
+            let (due, offset) = (Nanos(k), Bytes(k * 37 % 552 * 4096));
+            trace.push(Request { due, offset, len: 8 * 4096, op: Op::Write, stream: 0 });
+        }
+        let done = completions(device.as_mut(), &trace);
+        assert!(done.iter().zip(&trace.due).all(|(at, due)| at > due), "{allocation:?}");
+        assert_eq!(device.counts().host_pages, 6_400, "{allocation:?}");
+        assert!((0..560).all(|lpn| device.locate(lpn).is_some()), "{allocation:?}");
+        device.audit();
+    }
+}

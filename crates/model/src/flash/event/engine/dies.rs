@@ -235,7 +235,8 @@ impl<V: Victim> Engine<V> {
             self.map_pages_written += u64::from(kind == Kind::MapWrite);
             let ns = u64::from(self.times.program_ns[self.store.page_of(ppn) as usize]);
             self.note(number, Cause::Medium, self.clock + ns);
-            return self.begin(at, Work::Programming(number), ns);
+            self.begin(at, Work::Programming(number), ns);
+            return self.place_held();
         }
         self.note_work(at, Work::Idle);
         self.dies[at as usize].work = Work::Idle;

@@ -80,6 +80,8 @@ pub(super) struct Engine<V> {
     times: Times,
     ops: Vec<PageOp>,
     unused_ops: Vec<u32>,
+    /// Writes that no plane can hold before a page dies.
+    held: VecDeque<u32>,
     /// By logical page: writes of it that are on their way.
     pending: Vec<u16>,
     /// By logical page: the number of the newest write that is in the cells, or the number of the
@@ -147,6 +149,7 @@ impl<V: Victim> Engine<V> {
             times: Times::new(&geometry, &parameters.timing, copy_back),
             ops: Vec::new(),
             unused_ops: Vec::new(),
+            held: VecDeque::new(),
             pending: vec![0; logical_pages as usize],
             newest: vec![0; logical_pages as usize],
             writes: 0,
@@ -255,6 +258,7 @@ impl<V: Victim> Engine<V> {
                     self.store.trim(lpn as u32);
                     self.newest[lpn as usize] = self.writes;
                 }
+                self.place_held();
             }
             Op::Write => {
                 self.host.write_begins(slot);
@@ -334,7 +338,7 @@ impl<V: Victim> Engine<V> {
 
     /// Writes `lpn` at once and cleans its plane as that demands.
     fn put(&mut self, lpn: u32) {
-        let plane = self.plane_for(lpn);
+        let plane = self.plane_for(lpn).expect("nothing is on its way");
         self.store.expect(plane);
         self.store.write(lpn, plane, 0);
         while self.store.blocks.free_count(plane) < self.urgent_below && self.store.begin(plane) {

@@ -63,15 +63,18 @@ impl<V: Victim> Engine<V> {
     }
 
     pub(super) fn write_map(&mut self, lpn: u32) {
-        let plane = self.plane_for(lpn);
-        self.store.expect(plane);
-        self.queue_map_op(Kind::MapWrite, lpn, plane);
+        let number = self.map_op(Kind::MapWrite, lpn, NONE);
+        self.place(number);
     }
 
     pub(super) fn queue_map_op(&mut self, kind: Kind, lpn: u32, plane: u32) {
-        let bytes = self.store.geometry.page_bytes;
-        let number = self.op(PageOp { kind, lpn, plane, bytes, stream: 0, slot: NONE, version: 0 });
+        let number = self.map_op(kind, lpn, plane);
         self.queue(number);
+    }
+
+    fn map_op(&mut self, kind: Kind, lpn: u32, plane: u32) -> u32 {
+        let bytes = self.store.geometry.page_bytes;
+        self.op(PageOp { kind, lpn, plane, bytes, stream: 0, slot: NONE, version: 0 })
     }
 
     /// The place of the page of `number` is known.
@@ -111,15 +114,31 @@ impl<V: Victim> Engine<V> {
     }
 
     pub(super) fn queue_write(&mut self, number: u32) {
-        let plane = self.plane_for(self.ops[number as usize].lpn);
+        self.ops[number as usize].kind = Kind::Write;
+        self.place(number);
+    }
+
+    /// Finds a plane for what `number` writes; where none can hold one more page, since too many are
+    /// on their way, it waits until an old one has died.
+    fn place(&mut self, number: u32) {
+        let Some(plane) = self.plane_for(self.ops[number as usize].lpn) else {
+            return self.held.push_back(number);
+        };
         self.store.expect(plane);
-        let op = &mut self.ops[number as usize];
-        (op.kind, op.plane) = (Kind::Write, plane);
+        self.ops[number as usize].plane = plane;
         self.queue(number);
     }
 
-    /// The plane that takes `lpn`.
-    pub(super) fn plane_for(&mut self, lpn: u32) -> u32 {
+    /// Pages have died: what waits for that may find a plane, the oldest first.
+    pub(super) fn place_held(&mut self) {
+        for _ in 0..self.held.len() {
+            let number = self.held.pop_front().expect("counted");
+            self.place(number);
+        }
+    }
+
+    /// The plane that takes `lpn`; none where all that may are full of pages, there or on their way.
+    pub(super) fn plane_for(&mut self, lpn: u32) -> Option<u32> {
         let count = self.planes.len() as u32;
         let place = match self.allocation {
             AllocationScheme::Static(_) => lpn % count,
@@ -135,7 +154,7 @@ impl<V: Victim> Engine<V> {
                 };
                 let room = in_turn.filter(|k| allowed(self.planes[*k as usize]));
                 let mut room = room.peekable();
-                let first = *room.peek().expect("a plane that can hold a page");
+                let first = *room.peek()?;
                 let chosen = if scheme == AllocationScheme::Dynamic {
                     let load = |k: &u32| {
                         let die = self.die_of(self.planes[*k as usize]) as usize;
@@ -150,7 +169,7 @@ impl<V: Victim> Engine<V> {
                 chosen
             }
         };
-        self.planes[place as usize]
+        Some(self.planes[place as usize])
     }
 
     pub(super) fn die_of(&self, plane: u32) -> u32 {

@@ -26,6 +26,7 @@ impl<V: Victim> Engine<V> {
             to.u32s(&[kind, *lpn, *plane, *bytes, u32::from(*stream), *slot, *version]);
         }
         to.list(self.unused_ops.iter().copied());
+        to.list(self.held.iter().copied());
         self.dies.iter().for_each(|die| die.save(to));
         self.buses.iter().for_each(|bus| bus.save(to));
         if let Some(cache) = &self.map_cache {
@@ -115,6 +116,7 @@ impl<V: Victim> Engine<V> {
             self.ops.push(PageOp { kind, lpn, plane, bytes, stream, slot, version });
         }
         self.unused_ops = from.list(self.ops.len())?;
+        self.held = from.list(self.ops.len())?;
         Ok(())
     }
 
