@@ -7,6 +7,9 @@
 //! disclosure, the 120 minutes, and the separate terminal emulator. Beside it stand `bank`, derived
 //! from TPC-B 2.0, and `commit`, one-row updates.
 //!
+//! Two more, of few and long statements, are [`temp`] (sorts and joins that outgrow memory) and
+//! [`versions`] (old snapshots against updaters).
+//!
 //! - [`load`] makes a database, [`run`] runs terminals on it, [`driver::Dbms::check`] checks it.
 //! - [`workload`] is the part that no DBMS changes: inputs, mix, rows. [`audit`] checks the inputs
 //!   of every run. [`driver`] is the line to a DBMS, [`sqlite`] the embedded one; [`Database`]
@@ -33,8 +36,11 @@ mod result;
 mod run;
 mod scale;
 pub mod sqlite;
+pub mod statements;
+pub mod temp;
 pub mod torture;
 mod users;
+pub mod versions;
 pub mod workload;
 
 pub use driver::LoadReport;

@@ -21,6 +21,7 @@ pub mod run_dir;
 pub mod runs;
 pub mod scenarios;
 pub mod stages;
+pub mod statements;
 pub mod temp;
 pub mod validation;
 

@@ -2,6 +2,7 @@
 //! `docs/reference/cli.md`.
 
 mod oltp;
+mod statements;
 mod surgery;
 mod temp;
 
@@ -15,6 +16,7 @@ pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     Place, Watching, WorkloadArguments,
 };
+pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
 pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};
 pub use temp::{Temp, TempSweep};
 

@@ -8,6 +8,7 @@ mod mariadb;
 mod postgresql;
 mod run;
 mod server;
+mod statements;
 mod torture;
 mod transactions;
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use units::{Bytes, Nanos, Rate};
 
+use super::statements::{OltpTemp, OltpVersions};
+
 /// `wearmark oltp`
 #[derive(Debug, Subcommand)]
 pub enum Oltp {
@@ -16,6 +18,10 @@ pub enum Oltp {
     Compare(OltpCompare),
     /// Check a database's consistency conditions; exit code 1 on a violation
     Check(OltpCheck),
+    /// Sort or join tables that outgrow the memory of a DBMS, by that memory
+    Temp(OltpTemp),
+    /// Scan under an old snapshot while others rewrite the table; exit code 1 where snapshots fail
+    Versions(OltpVersions),
     /// Start, look at, stop or remove a private database server
     #[command(subcommand)]
     Server(OltpServer),

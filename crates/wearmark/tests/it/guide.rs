@@ -62,6 +62,19 @@ fn the_guide_to_sorts_and_joins_runs() {
 }
 
 #[test]
+fn the_guide_to_old_versions_runs() {
+    let dir = place();
+    let commands = commands(include_str!("../../../../docs/guide/old-versions-and-temp-space.md"));
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        assert!(out.lines().count() >= 3, "{command:?}: {out}");
+    }
+    assert!(fs::read_to_string(dir.path().join("versions.html")).unwrap().contains("old snapshot"));
+    assert_eq!(crate::program::listing(dir.path()), ["versions.html"]);
+}
+
+#[test]
 fn a_trace_has_a_screen_a_page_and_json_that_agree() {
     let dir = place();
     fs::write(dir.path().join("t.spc"), spc()).unwrap();

@@ -8,6 +8,7 @@ mod mistakes;
 mod oltp;
 mod program;
 mod schema;
+mod statements;
 mod temp;
 mod trace_making;
 mod trace_surgery;

@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod run;
 mod server;
+mod statements;
 mod sweep;
 mod target;
 
@@ -17,6 +18,8 @@ pub fn run(command: Oltp, context: &Context) -> anyhow::Result<Outcome> {
         Oltp::Sweep(arguments) => sweep::sweep(&arguments, context),
         Oltp::Compare(arguments) => compare::compare(&arguments, context),
         Oltp::Check(arguments) => check::check(&arguments, context),
+        Oltp::Temp(arguments) => statements::temp(&arguments, context),
+        Oltp::Versions(arguments) => statements::versions(&arguments, context),
         Oltp::Server(command) => server::server(command, context),
     }
 }
