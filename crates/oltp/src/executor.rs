@@ -102,7 +102,11 @@ pub(crate) fn execute(
     plan: &Plan,
     mut watch: Watch<'_>,
 ) -> Result<Gathered, Error> {
-    let lanes = driver.lanes();
+    let mut lanes = driver.lanes();
+    if let Load::Closed { .. } = plan.load {
+        // Terminals wait for their answers: workers beyond them would hold connections for nothing.
+        lanes.writers = lanes.writers.min(plan.users.max(1) as usize);
+    }
     let workers = lanes.writers + lanes.readers;
     let intervals = ((plan.warmup_ns + plan.measure_ns) / INTERVAL_NS) as usize + 1;
     let ledger = || Mutex::new(Ledger::new(&plan.source, intervals, plan.log_deliveries));
