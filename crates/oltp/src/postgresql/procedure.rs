@@ -122,8 +122,7 @@ impl Procedure {
         };
         bind.decimal(i64::from(amount), 2).timestamp_ms(context.now_ms).run();
         let found = link.first(|mut row| {
-            let Some(customer) = row.nullable()? else { return Ok(None) };
-            let customer = customer.try_into().map_or(0, u32::from_be_bytes);
+            let customer = row.u32()?;
             // Names of warehouse and district go into the history, not to the terminal.
             let mut texts = 0;
             for _ in 0..2 {
@@ -131,9 +130,9 @@ impl Procedure {
                 let name = place.clone().next().and_then(Result::ok).flatten();
                 texts += bytes_of(place) - name.map_or(0, <[u8]>::len);
             }
-            Ok(Some((customer, texts + array_bytes(&mut row)?)))
+            Ok((customer, texts + array_bytes(&mut row)?))
         })?;
-        let (customer, texts) = found.flatten().ok_or(Stop::Missing("a customer"))?;
+        let (customer, texts) = found.ok_or(Stop::Missing("the answer of a procedure"))?;
         (reply.customer, reply.text_bytes) = (customer, texts);
         Ok(())
     }
@@ -141,20 +140,18 @@ impl Procedure {
 
 fn order_status(link: &mut Link<'_>, reply: &mut Reply) -> Result<(), Stop> {
     let found = link.first(|mut row| {
-        let Some(customer) = row.nullable()? else { return Ok(false) };
-        reply.customer = customer.try_into().map_or(0, u32::from_be_bytes);
+        reply.customer = row.u32()?;
         reply.balance = row.decimal(2)?;
         reply.text_bytes = array_bytes(&mut row)?;
-        let Some(order) = row.nullable()? else { return Ok(false) };
-        reply.order = order.try_into().map_or(0, u32::from_be_bytes);
+        reply.order = row.u32()?;
         std::hint::black_box((row.timestamp_ms()?, row.nullable()?));
         reply.lines = row.array()?.len() as u32;
         for _ in 0..4 {
             std::hint::black_box(row.array()?.count());
         }
-        Ok(true)
+        Ok(())
     })?;
-    if found == Some(true) { Ok(()) } else { Err(Stop::Missing("a customer or an order of one")) }
+    found.ok_or(Stop::Missing("the answer of a procedure"))
 }
 
 /// Bytes of all texts of the next field, an array.

@@ -9,6 +9,9 @@ use crate::workload::Dataset;
 /// `SQLSTATE` that ends an order with an unused item.
 pub(super) const UNUSED_ITEM: &str = "WM001";
 
+/// `SQLSTATE` of a row that INTO STRICT does not find.
+pub(super) const NO_ROW: &str = "P0002";
+
 /// Takes all of them away.
 pub(super) const DROP: &str = "
 DROP FUNCTION IF EXISTS order_entry_unused_item;
@@ -111,11 +114,11 @@ DECLARE
     found_lines integer := 0;
     part record;
 BEGIN
-    SELECT w_tax, c_discount, c_last, c_credit INTO taxes, rate, out_last, out_credit
+    SELECT w_tax, c_discount, c_last, c_credit INTO STRICT taxes, rate, out_last, out_credit
         FROM warehouse, customer
         WHERE w_id = in_w AND c_w_id = in_w AND c_d_id = in_d AND c_id = in_c;
     UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = in_w AND d_id = in_d
-        RETURNING d_next_o_id - 1, taxes + d_tax INTO out_o, taxes;
+        RETURNING d_next_o_id - 1, taxes + d_tax INTO STRICT out_o, taxes;
     INSERT INTO orders VALUES
         (out_o, in_d, in_w, in_c, in_now, NULL, cardinality(in_item), in_local);
     INSERT INTO new_order VALUES (out_o, in_d, in_w);
@@ -159,10 +162,10 @@ LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE warehouse SET w_ytd = w_ytd + in_amount WHERE w_id = in_w
         RETURNING ARRAY[w_name, w_street_1, w_street_2, w_city, w_state, w_zip]
-        INTO out_warehouse;
+        INTO STRICT out_warehouse;
     UPDATE district SET d_ytd = d_ytd + in_amount WHERE d_w_id = in_w AND d_id = in_d
         RETURNING ARRAY[d_name, d_street_1, d_street_2, d_city, d_state, d_zip]
-        INTO out_district;
+        INTO STRICT out_district;
     IF in_c IS NULL THEN
         SELECT (array_agg(c_id ORDER BY c_first))[(count(*) + 1) / 2] INTO in_c FROM customer
             WHERE c_w_id = in_cw AND c_d_id = in_cd AND c_last = in_last;
@@ -173,7 +176,7 @@ BEGIN
             in_amount::numeric(6,2)) || '|' || c_data, 500) ELSE c_data END
         WHERE c_w_id = in_cw AND c_d_id = in_cd AND c_id = in_c
         RETURNING c_id, ARRAY[c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state,
-            c_zip, c_phone, c_credit] INTO out_c, out_customer;
+            c_zip, c_phone, c_credit] INTO STRICT out_c, out_customer;
     INSERT INTO history VALUES (out_c, in_cd, in_cw, in_d, in_w, in_now, in_amount,
         out_warehouse[1] || '    ' || out_district[1]);
 END $$;
@@ -191,10 +194,10 @@ BEGIN
         SELECT (array_agg(c_id ORDER BY c_first))[(count(*) + 1) / 2] INTO in_c FROM customer
             WHERE c_w_id = in_w AND c_d_id = in_d AND c_last = in_last;
     END IF;
-    SELECT c_id, c_balance, ARRAY[c_first, c_middle, c_last] INTO out_c, out_balance, out_names
+    SELECT c_id, c_balance, ARRAY[c_first, c_middle, c_last] INTO STRICT out_c, out_balance, out_names
         FROM customer WHERE c_w_id = in_w AND c_d_id = in_d AND c_id = in_c;
-    SELECT o_id, o_entry_d, o_carrier_id INTO out_o, out_entered, out_carrier FROM orders
-        WHERE o_w_id = in_w AND o_d_id = in_d AND o_c_id = in_c ORDER BY o_id DESC LIMIT 1;
+    SELECT o_id, o_entry_d, o_carrier_id INTO STRICT out_o, out_entered, out_carrier
+        FROM orders WHERE o_w_id = in_w AND o_d_id = in_d AND o_c_id = in_c ORDER BY o_id DESC LIMIT 1;
     SELECT array_agg(ol_i_id ORDER BY ol_number), array_agg(ol_supply_w_id ORDER BY ol_number),
         array_agg(ol_quantity ORDER BY ol_number), array_agg(ol_amount ORDER BY ol_number),
         array_agg(ol_delivery_d ORDER BY ol_number)

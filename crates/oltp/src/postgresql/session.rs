@@ -259,11 +259,6 @@ fn prepare(
     })
 }
 
-/// Whether another attempt may succeed: serialization failure, deadlock.
-fn retries(error: &ServerError) -> bool {
-    matches!(error.sqlstate(), Some("40001" | "40P01"))
-}
-
 impl Session for PostgresqlSession<'_> {
     fn execute(
         &mut self,
@@ -276,21 +271,25 @@ impl Session for PostgresqlSession<'_> {
             Ok(outcome) => return Ok(outcome),
             Err(stop) => stop,
         };
-        let doing = format!("executing {}", input.kind().name());
         let ended = self.end();
-        match stop {
-            Stop::Server(error) if error.sqlstate() == Some(procedures::UNUSED_ITEM) => match ended
-            {
-                Ok(()) => Ok(Outcome::RolledBack),
-                Err(error) => Err(Failure::Fatal(server_error(self.place, doing, error))),
+        let missing = match stop {
+            Stop::Missing(what) => what,
+            Stop::Server(error) => match (error.sqlstate(), &ended) {
+                (Some(procedures::UNUSED_ITEM), Ok(())) => match &input.request {
+                    Request::NewOrder(order) if order.rolls_back => return Ok(Outcome::RolledBack),
+                    _ => "an item or its stock",
+                },
+                (Some(procedures::NO_ROW), _) => "a row that a procedure needs",
+                // Serialization failure, deadlock.
+                (Some("40001" | "40P01"), Ok(())) => return Err(Failure::Retry),
+                _ => {
+                    let doing = format!("executing {}", input.kind().name());
+                    return Err(Failure::Fatal(server_error(self.place, doing, error)));
+                }
             },
-            Stop::Server(error) if retries(&error) && ended.is_ok() => Err(Failure::Retry),
-            Stop::Server(error) => Err(Failure::Fatal(server_error(self.place, doing, error))),
-            Stop::Missing(what) => {
-                let what = format!("{what} is missing (asked for by {:?})", input.request);
-                Err(Failure::Fatal(Error::Inconsistent { path: self.place.into(), what }))
-            }
-        }
+        };
+        let what = format!("{missing} is missing (asked for by {:?})", input.request);
+        Err(Failure::Fatal(Error::Inconsistent { path: self.place.into(), what }))
     }
 }
 
