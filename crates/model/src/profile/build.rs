@@ -11,6 +11,7 @@ use crate::Device;
 use crate::hdd::{Hdd, SECTOR_BYTES};
 use crate::linear::{Context, Detection, Flush, Line, Linear, LinearParameters, Mixed, Residual};
 use crate::ram::{Ram, RamParameters};
+use crate::read_cache::ReadCache;
 use crate::write_cache::{QueuedCache, WriteCache, WriteCacheParameters};
 
 pub(super) fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
@@ -18,8 +19,14 @@ pub(super) fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
     match &profile.device {
         DeviceSpec::Linear(spec) => boxed(Linear::new(&spec.parameters(), seed), cache),
         DeviceSpec::Ram(spec) => boxed(Ram::new(&spec.parameters()), cache),
-        DeviceSpec::Flash(spec) if cache.is_some() => boxed(spec.device_behind_cache(seed), cache),
-        DeviceSpec::Flash(spec) => boxed(spec.device(seed), cache),
+        DeviceSpec::Flash(spec) => {
+            let flash =
+                if cache.is_some() { spec.device_behind_cache(seed) } else { spec.device(seed) };
+            match &spec.read_cache {
+                Some(own) => boxed(ReadCache::new(flash, &own.parameters()), cache),
+                None => boxed(flash, cache),
+            }
+        }
         DeviceSpec::Hdd(spec) => boxed(Hdd::new(&spec.parameters()), cache),
     }
 }
@@ -142,6 +149,10 @@ impl WriteCacheSpec {
             coalesce_bytes: (self.coalesce_kib.value * 1024.0) as u32,
             idle_destage_after_ns: self.idle_destage_after_ms.as_ref().map(|ms| ms.value * 1e6),
             power_loss_protected: self.power_loss_protected,
+            durable_streams: self
+                .durable_streams
+                .iter()
+                .fold(0, |all, stream| all | 1u64.checked_shl(u32::from(*stream)).unwrap_or(0)),
             destage_depth: self
                 .destage_depth
                 .unwrap_or(WriteCacheParameters::default().destage_depth),

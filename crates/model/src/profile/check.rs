@@ -8,6 +8,7 @@ use super::spec::{
 };
 use super::{Parameter, Profile};
 use crate::write_cache::MOST_CACHE_LINES;
+use crate::{Device, Hdd};
 
 /// The first field that is impossible, as a TOML path, and why.
 pub(super) type Flaw = (String, String);
@@ -28,9 +29,29 @@ pub(super) fn profile(profile: &Profile) -> Result<(), Flaw> {
         DeviceSpec::Hdd(hdd) => check_hdd(hdd)?,
     }
     match &profile.write_cache {
-        Some(cache) => check_cache(cache),
+        Some(cache) => {
+            check_cache(cache)?;
+            check_durable(cache, &profile.device)
+        }
         None => Ok(()),
     }
+}
+
+/// A cache over a device that looks at its queue has no durable streams.
+fn check_durable(cache: &WriteCacheSpec, device: &DeviceSpec) -> Result<(), Flaw> {
+    let has_queue = || match device {
+        DeviceSpec::Flash(flash) => flash.queue.is_some(),
+        DeviceSpec::Hdd(hdd) => Hdd::new(&hdd.parameters()).queued().is_some(),
+        DeviceSpec::Linear(_) | DeviceSpec::Ram(_) => false,
+    };
+    let field = "write_cache.durable_streams";
+    if cache.durable_streams.iter().any(|stream| *stream > 63) {
+        return flaw(field, "a stream has a number from 0 to 63");
+    }
+    if !cache.durable_streams.is_empty() && has_queue() {
+        return flaw(field, "not in front of a device that looks at its queue");
+    }
+    Ok(())
 }
 
 pub(super) fn flaw(field: &str, cause: &str) -> Result<(), Flaw> {

@@ -6,10 +6,12 @@
 //! line.
 
 mod queue;
+mod read_cache;
 mod slc;
 mod zones;
 
 pub use queue::QueueSpec;
+pub use read_cache::ReadCacheSpec;
 pub use slc::SlcCacheSpec;
 pub use zones::ZonesSpec;
 
@@ -75,6 +77,9 @@ pub struct FlashSpec {
     /// Wear.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wear: WearSpec,
+    /// Memory that keeps what was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_cache: Option<ReadCacheSpec>,
     /// Blocks that are written as SLC first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<SlcCacheSpec>,
@@ -450,6 +455,13 @@ pub(super) fn check_flash(spec: &FlashSpec) -> Result<(), Flaw> {
     if let Some(queue) = &spec.queue {
         queue.check()?;
     }
+    if let Some(cache) = &spec.read_cache {
+        cache.check()?;
+        if spec.queue.is_some() {
+            let cause = "it answers at once: leave device.queue out";
+            return flaw("device.read_cache", cause);
+        }
+    }
     if let Some(slc) = &spec.slc_cache {
         slc.check()?;
     }
@@ -597,6 +609,23 @@ mod tests {
         assert!(slc.contains("device.slc_cache: all cells of the device are SLC"), "{slc}");
         let none = refused("generic-tlc-48g", &SLC.replace("0.05", "0.0001"));
         assert!(none.contains("device.slc_cache.share: a plane needs two blocks"), "{none}");
+    }
+
+    #[test]
+    fn flash_gets_a_read_cache() {
+        let text = "[device.read_cache]\nline = \"4KiB\"\npolicy = \"clock\"\n\
+            capacity_mb = { value = 8, source = \"assumed\", assumed = true }\n\
+            hit_base_us = { value = 10, source = \"assumed\", assumed = true }\n\
+            hit_us_per_kib = { value = 0.5, source = \"assumed\", assumed = true }\n\
+            ports = { value = 2, source = \"assumed\", assumed = true }\n\n[device.wear]";
+        let profile = read("generic-slc-8g", "[device.wear]", text).expect("it is sound");
+        let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect("round trip");
+        assert_eq!(again, profile);
+        let counters = profile.device(1).counters();
+        assert!(counters.iter().any(|own| own.name == "read_cache_hits"));
+        let error = read("generic-slc-8g", "[device.wear]", &text.replace("4KiB", "5000"));
+        let error = error.expect_err("no power of two").to_string();
+        assert!(error.contains("device.read_cache.line: a line is a power of two"), "{error}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod text;
 pub use diff::{Difference, Side, diff};
 pub use flash::{
     FlashSpec, GcSpec, GeometrySpec, LayerSpec, MappingSpec, ModeSpec, PolicySpec,
-    PreconditionSpec, SlcCacheSpec, TimingSpec, WearSpec, ZonesSpec,
+    PreconditionSpec, ReadCacheSpec, SlcCacheSpec, TimingSpec, WearSpec, ZonesSpec,
 };
 pub use hdd::{
     BufferSpec, BusSpec, HddSpec, OverheadSpec, ProtocolSpec, QueueSpec, SeekSpec, ZoneSpec,

@@ -254,6 +254,10 @@ pub struct WriteCacheSpec {
     /// Whether a flush is acknowledged from the cache.
     #[serde(default)]
     pub power_loss_protected: bool,
+    /// Streams whose writes are durable when they complete (forced unit access), from 0 to 63; none
+    /// where absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub durable_streams: Vec<u16>,
     /// Destages that a device with an event queue (`[device.queue]`) has at a time; 32 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destage_depth: Option<u32>,

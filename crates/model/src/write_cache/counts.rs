@@ -15,10 +15,11 @@ pub(super) struct Counts {
     pub(super) stalls: u64,
     pub(super) stalled_ns: u64,
     pub(super) bypassed_writes: u64,
+    pub(super) durable_writes: u64,
 }
 
 impl Counts {
-    pub(super) fn numbers(&self) -> [u64; 10] {
+    pub(super) fn numbers(&self) -> [u64; 11] {
         [
             self.read_hits,
             self.read_misses,
@@ -30,6 +31,7 @@ impl Counts {
             self.stalls,
             self.stalled_ns,
             self.bypassed_writes,
+            self.durable_writes,
         ]
     }
 
@@ -48,13 +50,15 @@ impl Counts {
             ("cache_stalled_ns", self.stalled_ns),
             ("cache_bypassed_writes", self.bypassed_writes),
         ];
-        own.into_iter().map(|(name, value)| Counter { name, value }).collect()
+        let durable =
+            (self.durable_writes > 0).then_some(("cache_durable_writes", self.durable_writes));
+        own.into_iter().chain(durable).map(|(name, value)| Counter { name, value }).collect()
     }
 
-    pub(super) fn from_numbers(numbers: [u64; 10]) -> Self {
+    pub(super) fn from_numbers(numbers: [u64; 11]) -> Self {
         let [read_hits, read_misses, written_lines, overwritten_lines, rest @ ..] = numbers;
         let [trimmed_dirty_lines, destaged_lines, destages, rest @ ..] = rest;
-        let [stalls, stalled_ns, bypassed_writes] = rest;
+        let [stalls, stalled_ns, bypassed_writes, durable_writes] = rest;
         Self {
             read_hits,
             read_misses,
@@ -66,6 +70,7 @@ impl Counts {
             stalls,
             stalled_ns,
             bypassed_writes,
+            durable_writes,
         }
     }
 }

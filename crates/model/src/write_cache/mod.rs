@@ -17,6 +17,9 @@
 //!   lines that it overlaps; reads leave no copy behind (this is a write cache).
 //! - A flush destages everything dirty and then flushes the device; with `power_loss_protected` it
 //!   is acknowledged at once.
+//! - A write of a *durable stream* (forced unit access: `O_DSYNC` on the log of a DBMS) crosses the
+//!   cache and completes when it is on the medium, without waiting for other dirty lines; lines that
+//!   it covers in part are destaged first. With `power_loss_protected` it is a write like any other.
 //!
 //! The unit of account is the line: a write of part of a line dirties all of it. Conservation,
 //! property-tested: lines written = lines destaged + lines dirty now + lines overwritten while
@@ -71,6 +74,9 @@ pub struct WriteCacheParameters {
     pub idle_destage_after_ns: Option<f64>,
     /// Whether a flush may be acknowledged from the cache.
     pub power_loss_protected: bool,
+    /// Streams whose writes are durable when they complete, stream `k` as bit `k`; those from 64 on
+    /// are not. Not over a device that looks at its queue.
+    pub durable_streams: u64,
     /// Destages that a device which looks at its queue has at a time, at least one.
     pub destage_depth: u32,
 }
@@ -89,6 +95,7 @@ impl Default for WriteCacheParameters {
             coalesce_bytes: 128 << 10,
             idle_destage_after_ns: None,
             power_loss_protected: false,
+            durable_streams: 0,
             destage_depth: 32,
         }
     }
@@ -120,6 +127,8 @@ pub struct WriteCache<D> {
     coalesce_lines: u64,
     idle_after_ns: u64,
     protected: bool,
+    /// Streams whose writes wait for the medium; none where a power loss does no harm.
+    durable_streams: u64,
     /// Whether the background works its way down to the low watermark.
     draining: bool,
     /// When the running destage completes; its lines can be reused from then on.
@@ -155,6 +164,11 @@ impl<D: Device> WriteCache<D> {
             coalesce_lines: u64::from((parameters.coalesce_bytes / parameters.line_bytes).max(1)),
             idle_after_ns: parameters.idle_destage_after_ns.map_or(NEVER, |ns| ns as u64),
             protected: parameters.power_loss_protected,
+            durable_streams: if parameters.power_loss_protected {
+                0
+            } else {
+                parameters.durable_streams
+            },
             draining: false,
             destage_until: 0,
             clean_from: 0,
@@ -180,6 +194,9 @@ impl<D: Device> WriteCache<D> {
     #[inline]
     fn write<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
         let (first, end) = self.span(request);
+        if self.durable_streams != 0 && self.is_durable(request) {
+            return self.write_through(now, request, (first, end), watch);
+        }
         if end - first > self.lines.capacity() as u64 {
             return self.bypass(now, request, (first, end), watch);
         }
@@ -246,6 +263,31 @@ impl<D: Device> WriteCache<D> {
         let track = Track::new(TrackKind::CachePort, port as u32);
         watch.span(Span::new(track, Activity::Hit, start, completion));
         completion
+    }
+
+    fn is_durable(&self, request: &Request) -> bool {
+        self.durable_streams.checked_shr(request.stream.into()).unwrap_or(0) & 1 == 1
+    }
+
+    /// A write that is durable when it completes: it crosses the interface, then waits for the
+    /// device. What it replaces goes; what it leaves of a line is written back before.
+    #[cold]
+    fn write_through<W: Watch>(
+        &mut self,
+        now: u64,
+        request: &Request,
+        (first, end): (u64, u64),
+        watch: &mut W,
+    ) -> u64 {
+        self.counts.durable_writes += 1;
+        let line = 1u64 << self.line_shift;
+        let last = request.offset.0 + u64::from(request.len);
+        let whole = request.offset.0.is_multiple_of(line) && last.is_multiple_of(line);
+        let ready = if whole { now } else { self.destage_between(now, first, end, watch) };
+        self.discard(first, end);
+        let arrived = self.hit(now, request.len, watch);
+        let done = self.forward_after(now, ready, request, watch);
+        done + (arrived - now)
     }
 
     /// A write larger than the cache goes straight to the device and leaves no line behind.

@@ -6,12 +6,27 @@ use model::flash::{
     Isolation, Order, SlcParameters, Suspend, Translation, WhenFull, ZoneParameters,
 };
 use model::hdd::{Hdd, HddParameters, QueueParameters, ReadAhead};
-use model::{Device, Linear, QueuedCache, Ram, RamParameters, WriteCache};
+use model::{
+    Device, Linear, QueuedCache, Ram, RamParameters, ReadCache, ReadCacheParameters, ReadPolicy,
+    WriteCache, WriteCacheParameters,
+};
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::support::{plain, small_cache};
+
+/// A read cache of so many lines of 4 KiB.
+fn read_cache(lines: u64) -> ReadCacheParameters {
+    ReadCacheParameters {
+        capacity: Bytes(lines * 4096),
+        line_bytes: 4096,
+        policy: ReadPolicy::Clock,
+        hit_base_ns: 1_000.0,
+        hit_ns_per_byte: 0.1,
+        ports: 2,
+    }
+}
 
 /// Bytes that all devices here can address.
 const EXTENT: u64 = 480 * 512;
@@ -151,6 +166,13 @@ pub fn kinds() -> Vec<(String, Make)> {
     let mut all = vec![
         kind("linear", || Box::new(Linear::new(&plain(50_000.0, 2.0), 3))),
         kind("ram", move || Box::new(Ram::new(&ram))),
+        kind("cache that durable writes cross", || {
+            let cache = WriteCacheParameters { durable_streams: 0b10, ..small_cache(16) };
+            Box::new(WriteCache::new(Linear::new(&plain(50_000.0, 2.0), 3), &cache))
+        }),
+        kind("read cache", || {
+            Box::new(ReadCache::new(Linear::new(&plain(50_000.0, 2.0), 3), &read_cache(16)))
+        }),
         kind("cache", || {
             Box::new(WriteCache::new(Linear::new(&plain(50_000.0, 2.0), 3), &small_cache(16)))
         }),

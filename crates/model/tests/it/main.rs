@@ -9,6 +9,7 @@ mod measured_drives;
 mod observed;
 mod properties;
 mod queued_cache;
+mod read_cache;
 mod snapshots;
 mod support;
 mod write_cache_oracle;

@@ -107,6 +107,7 @@ pub(super) fn apply(profile: &mut Profile, burst: &Burst) {
         coalesce_kib: assumed(4.0, "random writes have no neighbours to coalesce with"),
         idle_destage_after_ms: None,
         power_loss_protected: false,
+        durable_streams: Vec::new(),
         destage_depth: None,
     });
 }
