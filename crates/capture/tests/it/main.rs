@@ -3,6 +3,8 @@
 mod block;
 mod captured;
 mod correctness;
+mod mariadb;
 mod postgresql;
 mod server;
+mod server_cost;
 mod support;

@@ -10,7 +10,7 @@ use trace::Op;
 
 use crate::postgresql::{OwnDisk, Postgresql};
 
-fn home() -> PathBuf {
+pub fn home() -> PathBuf {
     let program = std::env::current_exe().expect("a test has a program");
     program.parent().expect("in a folder").to_owned()
 }
@@ -21,7 +21,7 @@ fn server(postgresql: &Postgresql) -> Server {
 }
 
 /// Requests and bytes of one kind.
-fn sum(logical: &Logical, class: Class, op: Op) -> (u64, u64) {
+pub fn sum(logical: &Logical, class: Class, op: Op) -> (u64, u64) {
     let mine = |request: &trace::Request| request.stream == class as u16 && request.op == op;
     let found = logical.trace.requests().filter(mine);
     found.fold((0, 0), |(count, bytes), one| (count + 1, bytes + u64::from(one.len)))
