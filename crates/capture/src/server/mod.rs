@@ -12,7 +12,7 @@
 //! - [`ServerClock`]: processor time of the server, its client, kernel threads and others; no root
 //!   needed.
 //!
-//! [`ServerAccounts`] brings them together. `/proc/PID/io` is used nowhere: on file systems with large folios its `write_bytes` charges a
+//! [`Observer`] runs them all, [`ServerAccounts`] brings them together. `/proc/PID/io` is used nowhere: on file systems with large folios its `write_bytes` charges a
 //! whole folio for each page that becomes dirty, up to 256 times what was written.
 
 mod accounts;
@@ -22,6 +22,7 @@ mod clock;
 mod files;
 mod journal;
 mod logical;
+mod observer;
 mod physical;
 mod tasks;
 mod tracker;
@@ -32,5 +33,6 @@ pub use accounts::{CLOSE, Closure, PerTransaction, Quality, ServerAccounts, Sour
 pub use class::{Class, Server, System};
 pub use clock::{DISTURBED_SHARE, ServerClock, ServerCpu, parts_of};
 pub use logical::{Actor, Logical, Options, ServerCapture, ServerFile, Unresolved};
+pub use observer::{Observed, Observer};
 pub use physical::{PhysicalCapture, PhysicalClass, ServerPhysical};
 pub use transactions::{Span, TransactionIo, attribute};

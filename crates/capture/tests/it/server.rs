@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use capture::server::{
-    Class, Logical, Options, PhysicalCapture, PhysicalClass, Server, ServerAccounts, ServerCapture,
-    ServerClock, Sources, Span, System, attribute,
+    Class, Logical, Observer, Options, PhysicalClass, Server, ServerCapture, Span, System,
+    attribute,
 };
 use trace::Op;
 
@@ -150,25 +150,16 @@ fn every_byte_of_an_own_disk_has_an_owner() {
         Err(reason) => return println!("skipped: {reason}"),
     };
     let server = server(&postgresql);
-    let clock = ServerClock::start(server.pid);
-    let physical = match PhysicalCapture::start(&server) {
-        Ok(physical) => physical,
-        Err(unavailable) => return println!("skipped: {unavailable}"),
-    };
-    let logical = ServerCapture::start(&server, Options::default()).unwrap();
+    let observer = Observer::start(&server, Options::default());
     postgresql.bench(&["-c", "4", "-T", "4", "-M", "prepared"]);
     postgresql.query("CREATE TABLE more AS SELECT * FROM pgbench_accounts LIMIT 200000").unwrap();
     postgresql.query("CHECKPOINT").unwrap();
-    let physical = physical.finish();
-    let logical = logical.finish();
-    let cpu = clock.finish();
-    let accounts = ServerAccounts::new(Sources {
-        system: System::Postgresql,
-        transactions: 1000,
-        logical: Ok(&logical),
-        physical: Ok(&physical),
-        cpu,
-    });
+    let observed = observer.finish(1000, &[]);
+    let accounts = observed.accounts;
+    let (Some(logical), Some(physical)) = (observed.logical, observed.physical) else {
+        return println!("skipped: {:?}", accounts.unavailable);
+    };
+    assert_eq!(accounts.transactions, 1000);
     let [closure] = &accounts.closures[..] else { panic!("one disk: {:?}", accounts.closures) };
     println!("{closure:?}");
     for row in &accounts.per_transaction {
