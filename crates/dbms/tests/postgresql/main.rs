@@ -280,3 +280,36 @@ fn a_killed_backend_is_a_broken_connection() {
     assert!(told, "{error}");
     assert!(matches!(victim.query("SELECT 1").unwrap_err(), Error::Broken { .. }));
 }
+
+/// By TCP as by the socket file: the same answers, SCRAM, COPY, cancelling.
+#[test]
+fn tcp_does_what_a_unix_socket_does() {
+    let Some(server) = server() else { return };
+    let mut connection = Connection::connect(&server.tcp_login()).unwrap();
+    let statement = connection.prepare("SELECT $1::integer * 2, inet_client_addr() IS NULL", &[]);
+    let statement = statement.unwrap();
+    for value in 0..50 {
+        connection.bind(&statement).i32(value).run();
+    }
+    connection.round_trip().unwrap();
+    for value in 0..50 {
+        let row = connection.first(|mut row| -> Result<_, Error> { Ok((row.i32()?, row.bool()?)) });
+        assert_eq!(row.unwrap(), Some((2 * value, false)));
+    }
+    assert_eq!(connection.settle().unwrap(), Status::Idle);
+    connection.execute("CREATE TEMP TABLE t (a text)").unwrap();
+    let mut copy = connection.copy_in("COPY t FROM STDIN WITH (FORMAT binary)").unwrap();
+    let mut rows = Vec::new();
+    for _ in 0..200_000 {
+        rows.extend_from_slice(&1i16.to_be_bytes());
+        binary::push_bytes(&mut rows, b"a text");
+    }
+    copy.send(&rows).unwrap();
+    assert_eq!(copy.finish().unwrap(), 200_000);
+    // A port without a server is an error with its address.
+    let mut nobody = server.tcp_login();
+    nobody.address = dbms::Address::Tcp { host: "127.0.0.1".to_owned(), port: 1 };
+    let error = Connection::connect(&nobody).unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}

@@ -12,11 +12,13 @@ use tempfile::TempDir;
 
 /// Who may log in how; the tests make the users.
 const HBA: &str = "local all clear password\nlocal all md5 md5\n\
-                   local all scram scram-sha-256\nlocal all all trust\n";
+                   local all scram scram-sha-256\nlocal all all trust\n\
+                   host all scram 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
 
 pub struct Server {
     directory: TempDir,
     process: Child,
+    port: u16,
 }
 
 /// The server, or nothing (said on the terminal) where PostgreSQL is not installed.
@@ -83,6 +85,12 @@ fn spawn(mut command: Command) -> Child {
     receiver.recv().unwrap()
 }
 
+/// A port that nobody has at the moment.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 impl Server {
     fn start() -> Option<Self> {
         let Some(binaries) = binaries() else {
@@ -104,11 +112,13 @@ impl Server {
         std::fs::write(data.join("pg_hba.conf"), HBA).unwrap();
         let mut postgres = command(&binaries.join("postgres"), user);
         postgres.arg("-D").arg(&data).arg("-k").arg(directory.path());
-        postgres.args(["-c", "listen_addresses=", "-c", "shared_buffers=16MB", "-c", "fsync=off"]);
+        let port = free_port();
+        postgres.args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
+        postgres.args(["-c", "shared_buffers=16MB", "-c", "fsync=off"]);
         let process = spawn(postgres);
         // SAFETY: a plain function of the C library with a function that lives for ever.
         unsafe { libc::atexit(stop) };
-        let server = Self { directory, process };
+        let server = Self { directory, process, port };
         let until = Instant::now() + Duration::from_secs(30);
         while Connection::connect(&server.login()).is_err() {
             assert!(Instant::now() < until, "the server does not start");
@@ -119,11 +129,17 @@ impl Server {
 
     pub fn login(&self) -> Login {
         Login {
-            address: Address::Unix(self.directory.path().join(".s.PGSQL.5432")),
+            address: Address::Unix(self.directory.path().join(format!(".s.PGSQL.{}", self.port))),
             user: "tester".to_owned(),
             password: None,
             database: "postgres".to_owned(),
         }
+    }
+
+    /// The same by TCP.
+    pub fn tcp_login(&self) -> Login {
+        let address = Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port };
+        Login { address, ..self.login() }
     }
 
     pub fn connect(&self) -> Connection {
