@@ -25,6 +25,9 @@ pub enum Oltp {
     /// Start, look at, stop or remove a private database server
     #[command(subcommand)]
     Server(OltpServer),
+    /// Kill a server under load and compare what it kept with what it had acknowledged; exit code 1
+    /// on a loss
+    Torture(Box<OltpTorture>),
 }
 
 /// Systems that a workload runs on
@@ -259,4 +262,50 @@ pub enum OltpServer {
         /// The data directory
         directory: PathBuf,
     },
+}
+
+/// `wearmark oltp torture`
+#[derive(Debug, Args)]
+pub struct OltpTorture {
+    /// Directory for the private server; made or empty, and empty again afterwards
+    pub directory: PathBuf,
+    /// The system: postgresql or mariadb
+    #[arg(long, value_enum)]
+    pub dbms: DbmsName,
+    /// Kills
+    #[arg(long, short = 'n', default_value_t = 10)]
+    pub cycles: u32,
+    /// What is lost beside the server's memory: process (nothing: kill -9), unsynced (everything
+    /// that was not synced), torn (each 4 KiB of that by chance)
+    #[arg(long, default_value = "unsynced")]
+    pub loss: String,
+    /// Let the disk lie: it acknowledges syncs and forgets them
+    #[arg(long)]
+    pub lying_disk: bool,
+    /// Longest time under load before a kill
+    #[arg(long, default_value = "1s")]
+    pub longest: Nanos,
+    /// order-entry, bank or commit
+    #[arg(long, default_value = "order-entry", help_heading = "Workload")]
+    pub workload: String,
+    /// Warehouses of order-entry, about 100 MB each
+    #[arg(long, short, default_value_t = 1, help_heading = "Workload")]
+    pub warehouses: u32,
+    /// Branches of bank, about 15 MB each
+    #[arg(long, default_value_t = 1, help_heading = "Workload")]
+    pub branches: u32,
+    /// Rows of commit, about 120 bytes each
+    #[arg(long, default_value_t = 1000, help_heading = "Workload")]
+    pub rows: u32,
+    /// Terminals, a connection each
+    #[arg(long, short, default_value_t = 10, help_heading = "Workload")]
+    pub users: u32,
+    /// How statements reach the server: statement, pipelined or procedure
+    #[arg(long, default_value = "statement", help_heading = "Workload")]
+    pub access: String,
+    /// Seed of inputs, moments and losses
+    #[arg(long, default_value_t = 1, help_heading = "Workload")]
+    pub seed: u64,
+    #[command(flatten)]
+    pub settings: DatabaseSettings,
 }

@@ -49,6 +49,55 @@ fn the_guide_to_traces_runs() {
     }
 }
 
+/// A directory that the servers' user can enter.
+fn open_place() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = place();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+#[test]
+fn the_guide_to_servers_runs() {
+    let dir = open_place();
+    let commands = commands(include_str!("../../../../docs/guide/servers.md"));
+    assert!(commands.len() >= 8, "{commands:?}");
+    for command in &commands {
+        let postgresql = command.contains(&"pg") || command.contains(&"postgresql");
+        let system = if postgresql { dbms::System::Postgresql } else { dbms::System::Mariadb };
+        if let Err(error) = dbms::Programs::find(system) {
+            println!("skipped: {error}");
+            continue;
+        }
+        let lossy = dbms::Instance::forgetful_missing();
+        if let (true, Some(why)) = (command.contains(&"torture"), lossy) {
+            println!("skipped: {why}");
+            continue;
+        }
+        fine(dir.path(), command);
+    }
+    assert_eq!(crate::program::listing(dir.path()), [""; 0], "a server was left behind");
+}
+
+/// A server without fsync fails, with the loss in words and exit code 1; SQLite is refused.
+#[test]
+fn a_torture_that_finds_a_loss_says_so() {
+    let dir = open_place();
+    let sqlite = ["oltp", "torture", "try", "--dbms", "sqlite"];
+    crate::program::refused(dir.path(), &sqlite, "SQLite has no server to kill");
+    let missing = dbms::Programs::find(dbms::System::Postgresql).err().map(|e| e.to_string());
+    if let Some(why) = missing.or_else(dbms::Instance::forgetful_missing) {
+        println!("skipped: {why}");
+        return;
+    }
+    let arguments = ["oltp", "torture", "try", "--dbms", "postgresql", "--workload", "commit"];
+    let off = ["--durability", "off", "--cycles", "20", "--longest", "300ms"];
+    let ran = crate::program::run(dir.path(), &[&arguments[..], &off[..]].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("were acknowledged") && ran.out.ends_with("FAILED\n"), "{ran:?}");
+    assert_eq!(crate::program::listing(dir.path()), [""; 0]);
+}
+
 #[test]
 fn the_guide_to_sorts_and_joins_runs() {
     let dir = place();

@@ -7,6 +7,7 @@ mod server;
 mod statements;
 mod sweep;
 mod target;
+mod torture;
 
 use super::{Context, Outcome, output};
 use crate::cli::Oltp;
@@ -21,5 +22,6 @@ pub fn run(command: Oltp, context: &Context) -> anyhow::Result<Outcome> {
         Oltp::Temp(arguments) => statements::temp(&arguments, context),
         Oltp::Versions(arguments) => statements::versions(&arguments, context),
         Oltp::Server(command) => server::server(command, context),
+        Oltp::Torture(arguments) => torture::torture(&arguments, context),
     }
 }
