@@ -7,7 +7,7 @@ use dbms::mariadb::{Connection, Type};
 use dbms::{Address, Error, Instance, Login, Places, Programs, Settings, System};
 use tempfile::TempDir;
 
-use crate::support::{place, small};
+use crate::support::{allocations, place, small};
 
 /// A server of the tests' own; stopped and removed when the last test that uses it ends.
 struct Server {
@@ -380,4 +380,51 @@ fn refusals_leave_the_connection_usable_and_a_death_does_not() {
     }
     assert!(error.is_err());
     assert!(connection.ping().is_err());
+}
+
+#[test]
+fn nothing_is_allocated_once_warm() {
+    let Some(server) = server() else { return };
+    let mut connection = server.connect();
+    connection
+        .execute(
+            "CREATE TABLE warm (k INT PRIMARY KEY, v VARCHAR(80), d DECIMAL(8,2), at DATETIME(3)); \
+             CREATE PROCEDURE warm_rows(IN a INT) SELECT * FROM warm WHERE k >= a; \
+             SET autocommit = 0",
+        )
+        .unwrap();
+    let types = [Type::Int, Type::Text, Type::Decimal, Type::DateTime];
+    let insert = &mut connection.prepare("INSERT INTO warm VALUES (?, ?, ?, ?)", &types).unwrap();
+    let select = &mut connection.prepare("SELECT * FROM warm WHERE k >= ?", &[Type::Int]).unwrap();
+    let call = &mut connection.prepare("CALL warm_rows(?)", &[Type::Int]).unwrap();
+    let mut before = 0;
+    for round in 0..20 {
+        if round == 5 {
+            before = allocations();
+        }
+        let mut rows = connection.queue_bulk(insert);
+        for k in 0..30i32 {
+            rows = rows.integer(k).text("some text of a row").scaled(1234, 2).date_time(1 << 40);
+        }
+        rows.finish();
+        connection.queue(select).integer(0).finish();
+        connection.queue(call).integer(7).finish();
+        connection.queue_text("ROLLBACK");
+        connection.exchange().unwrap();
+        assert_eq!(connection.receive(insert, &mut |_| Ok(())).unwrap().affected, 30);
+        for (statement, expected) in [(&mut *select, 30), (&mut *call, 23)] {
+            let mut seen = 0;
+            connection
+                .receive(statement, &mut |row| {
+                    let (_, text) = (row.integer()?, row.bytes()?);
+                    assert_eq!((text.len(), row.scaled(2)?), (18, 1234));
+                    seen += 1;
+                    row.skip()
+                })
+                .unwrap();
+            assert_eq!(seen, expected);
+        }
+        connection.receive_text(&mut |_| Ok(())).unwrap();
+    }
+    assert_eq!(allocations() - before, 0);
 }

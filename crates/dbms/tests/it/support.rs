@@ -1,5 +1,7 @@
 //! A place on disk, small settings, and which servers there are.
 
+use std::alloc::{self, GlobalAlloc, Layout};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use dbms::{Durability, Error, Instance, Places, Programs, Settings, System};
@@ -56,4 +58,33 @@ pub(crate) fn listing(path: &Path) -> Vec<PathBuf> {
 pub(crate) fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
+}
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts what each thread allocates.
+struct Counting;
+
+// SAFETY: everything is passed on to the system's allocator; the counter allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise is passed on.
+        unsafe { alloc::System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { alloc::System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often this thread has allocated.
+pub(crate) fn allocations() -> u64 {
+    ALLOCATIONS.get()
 }
