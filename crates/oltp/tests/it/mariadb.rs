@@ -457,6 +457,55 @@ fn lose_a_deadlock<T>(server: &Server, payment: impl FnOnce() -> T) -> T {
     })
 }
 
+/// Statements behind a refused one of their group are executed; they are undone with the rest.
+#[test]
+fn what_ran_behind_a_refusal_is_undone() {
+    let Some(server) = server() else { return };
+    let mariadb = loaded(&server, "behind");
+    let who = Who::Id(3);
+    let (district, customer_warehouse, customer_district, amount) = (1, 1, 1, 500);
+    let request = Request::Payment { district, customer_warehouse, customer_district, who, amount };
+    let input = Input { warehouse: 1, request };
+    let driver = mariadb.driver(Dataset::OrderEntry(Scale::miniature(2))).unwrap();
+    let worker = Worker { index: 0, writes: true };
+    let mut work = |session: &mut dyn oltp::driver::Session| {
+        let mut reply = Reply::default();
+        let mut other = server.sql("behind");
+        other.execute("START TRANSACTION; UPDATE warehouse SET w_ytd = 0").unwrap();
+        // The payment waits for its warehouse and is refused there; its district is free.
+        let refused = std::thread::scope(|scope| {
+            scope.spawn(|| kill_what_waits(&server, "behind"));
+            session.execute(&input, NOW_MS, &mut reply)
+        });
+        assert!(matches!(refused, Err(Failure::Fatal(Error::Server { .. }))), "{refused:?}");
+        other.execute("ROLLBACK").unwrap();
+        assert_eq!(violated(&mariadb), [] as [u32; 0]);
+        let ytd = "SELECT d_ytd = 600 FROM district WHERE d_w_id = 1 AND d_id = 1";
+        assert_eq!(other.get(ytd).unwrap(), Some(1));
+        let done = session.execute(&input, NOW_MS, &mut reply);
+        assert!(matches!(done, Ok(Outcome::Committed)), "{done:?}");
+        Ok(())
+    };
+    driver.with_session(worker, &Meter::default(), &mut work).unwrap();
+    server.sql("behind").execute("DROP DATABASE behind").unwrap();
+}
+
+/// Refuses the statement that waits for a lock in this database.
+fn kill_what_waits(server: &Server, database: &str) {
+    let mut sql = server.sql("");
+    let waits = format!(
+        "SELECT id FROM information_schema.innodb_trx JOIN information_schema.processlist \
+         ON id = trx_mysql_thread_id WHERE db = '{database}' AND trx_state = 'LOCK WAIT'"
+    );
+    let connection = loop {
+        match sql.get(&waits).unwrap() {
+            Some(connection) => break connection,
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    sql.execute(&format!("KILL QUERY {connection}")).unwrap();
+}
+
 /// What is not there, not ours, or not whole is named; a stopped load leaves nothing.
 #[test]
 fn databases_that_cannot_be_used_are_told_apart() {
