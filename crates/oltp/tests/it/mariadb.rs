@@ -442,15 +442,11 @@ fn a_deadlock_is_a_retry_and_leaves_nothing() {
 fn lose_a_deadlock<T>(server: &Server, payment: impl FnOnce() -> T) -> T {
     let mut other = server.sql("deadlock");
     other.execute("START TRANSACTION; UPDATE customer SET c_payment_cnt = 9").unwrap();
-    let waits = "SELECT count(*) FROM information_schema.innodb_trx JOIN \
-                 information_schema.processlist ON id = trx_mysql_thread_id \
-                 WHERE db = 'deadlock' AND trx_state = 'LOCK WAIT'";
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut watch = server.sql("");
-            while watch.get(waits).unwrap() == Some(0) {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
+            // It reads its customer: the warehouse is its own already.
+            let reads = "db = 'deadlock' AND info LIKE '%FROM customer%FOR UPDATE%'";
+            wait_for_statement(server, reads);
             other.execute("UPDATE warehouse SET w_ytd = 0; ROLLBACK").unwrap();
         });
         payment()
@@ -474,7 +470,11 @@ fn what_ran_behind_a_refusal_is_undone() {
         other.execute("START TRANSACTION; UPDATE warehouse SET w_ytd = 0").unwrap();
         // The payment waits for its warehouse and is refused there; its district is free.
         let refused = std::thread::scope(|scope| {
-            scope.spawn(|| kill_what_waits(&server, "behind"));
+            scope.spawn(|| {
+                let like = "db = 'behind' AND info LIKE 'UPDATE warehouse%'";
+                let connection = wait_for_statement(&server, like);
+                server.sql("").execute(&format!("KILL QUERY {connection}")).unwrap();
+            });
             session.execute(&input, NOW_MS, &mut reply)
         });
         assert!(matches!(refused, Err(Failure::Fatal(Error::Server { .. }))), "{refused:?}");
@@ -490,20 +490,23 @@ fn what_ran_behind_a_refusal_is_undone() {
     server.sql("behind").execute("DROP DATABASE behind").unwrap();
 }
 
-/// Refuses the statement that waits for a lock in this database.
-fn kill_what_waits(server: &Server, database: &str) {
+/// The connection whose statement is like that and has run for a tenth of a second: it waits.
+/// (`innodb_trx` would say so, but is not renewed while somebody asks for it often.)
+fn wait_for_statement(server: &Server, like: &str) -> i64 {
     let mut sql = server.sql("");
     let waits = format!(
-        "SELECT id FROM information_schema.innodb_trx JOIN information_schema.processlist \
-         ON id = trx_mysql_thread_id WHERE db = '{database}' AND trx_state = 'LOCK WAIT'"
+        "SELECT id FROM information_schema.processlist \
+         WHERE {like} AND time_ms > 100 AND id <> CONNECTION_ID()"
     );
-    let connection = loop {
-        match sql.get(&waits).unwrap() {
-            Some(connection) => break connection,
-            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+    let start = std::time::Instant::now();
+    loop {
+        if let Some(connection) = sql.get(&waits).unwrap() {
+            return connection;
         }
-    };
-    sql.execute(&format!("KILL QUERY {connection}")).unwrap();
+        let waited = start.elapsed();
+        assert!(waited < std::time::Duration::from_mins(1), "no statement is {like}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
 
 /// What is not there, not ours, or not whole is named; a stopped load leaves nothing.
