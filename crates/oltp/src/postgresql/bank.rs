@@ -2,7 +2,8 @@
 //!
 //! The transfer (derived from TPC-B 2.0 clause 1.2) changes the branch last: its row is where
 //! concurrent transfers meet, and so it is locked for the shortest time. Statement access has one
-//! round trip per step, BEGIN and COMMIT included; an update of one row is its own transaction.
+//! round trip per step, COMMIT included, BEGIN with the first; an update of one row is its own
+//! transaction.
 
 use dbms::Error as ServerError;
 use dbms::postgresql::Statement;
@@ -70,8 +71,7 @@ impl Transfer {
             }
             Access::Statement => {
                 let (mut balance, mut changed, mut step) = (None, [0; 4], 0);
-                link.connection.bind(&self.begin).run();
-                link.run()?;
+                link.begin(&self.begin);
                 self.bind(link, context, request, |link| {
                     if step == 0 {
                         balance = link.first(|mut row| row.i64())?;

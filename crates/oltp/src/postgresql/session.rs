@@ -55,6 +55,8 @@ impl From<ServerError> for Stop {
 pub(super) struct Link<'m> {
     pub connection: Connection,
     pub meter: &'m Meter,
+    /// A BEGIN travels with the next statement.
+    begins: bool,
 }
 
 impl Link<'_> {
@@ -63,11 +65,22 @@ impl Link<'_> {
         self.connection.prepare(sql, &[])
     }
 
+    /// Begins a transaction with the next round trip, as JDBC's driver does: BEGIN has no answer
+    /// that a program would wait for.
+    pub fn begin(&mut self, begin: &Statement) {
+        self.connection.bind(begin).run();
+        self.begins = true;
+    }
+
     /// Sends what was bound and waits for the first of the answers.
     #[inline]
     pub fn round_trip(&mut self) -> Result<(), ServerError> {
         let connection = &mut self.connection;
-        self.meter.dbms(|| connection.round_trip())
+        self.meter.dbms(|| connection.round_trip())?;
+        if std::mem::take(&mut self.begins) {
+            self.connection.done()?;
+        }
+        Ok(())
     }
 
     /// Sends what was bound, one statement; what `read` makes of its first row.
@@ -203,7 +216,7 @@ impl<'m> PostgresqlSession<'m> {
         (dataset, access): (Dataset, Access),
         meter: &'m Meter,
     ) -> Result<Self, Error> {
-        let mut link = Link { connection, meter };
+        let mut link = Link { connection, meter, begins: false };
         let access = prepare(&mut link, dataset.workload(), access)
             .map_err(|source| server_error(place, "preparing the transactions", source))?;
         let districts = dataset.scale().map_or(0, |scale| scale.districts);
@@ -225,6 +238,7 @@ impl<'m> PostgresqlSession<'m> {
 
     /// Ends whatever a transaction that stopped has left open.
     fn end(&mut self) -> Result<(), ServerError> {
+        self.link.begins = false;
         let connection = &mut self.link.connection;
         let settled = connection.settle();
         if connection.status() != Status::Idle {

@@ -1,5 +1,5 @@
-//! Statement access: one prepared statement per step, one round trip each, BEGIN and COMMIT
-//! included: what a portable program does.
+//! Statement access: one prepared statement per step, one round trip each, COMMIT included, BEGIN
+//! with the first: what a portable program does.
 
 mod entry;
 mod rest;
@@ -49,7 +49,7 @@ impl Statements {
         reply: &mut Reply,
     ) -> Result<Outcome, Stop> {
         let reads = matches!(request, Request::OrderStatus { .. } | Request::StockLevel { .. });
-        run(link, if reads { &self.begin_read } else { &self.begin })?;
+        link.begin(if reads { &self.begin_read } else { &self.begin });
         let outcome = match request {
             Request::NewOrder(order) => self.new_order.execute(link, context, order, reply)?,
             Request::Payment { .. } => self.payment.execute(link, context, request, reply)?,
