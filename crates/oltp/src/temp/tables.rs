@@ -89,7 +89,7 @@ pub(super) fn notes(options: &TempOptions) -> Vec<String> {
     match &options.target {
         Target::Sqlite { .. } => vec![
             "SQLite does not count its temporary files; bytes are those of this process's system \
-             calls, tables included"
+             calls, tables included; SQLITE_TMPDIR says where the files are"
                 .to_owned(),
         ],
         Target::Server { system: dbms::System::Mariadb, .. } => vec![

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use events::{Ending, Event, Sink};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::statements::{Ground, Session, Target};
+use crate::{Error, JournalMode};
 pub use kept::{Cleanup, Kept};
 pub use scan::Scan;
 
@@ -55,6 +55,9 @@ pub struct VersionsOptions {
     pub order: Order,
     /// Seed of the index's order.
     pub seed: u64,
+    /// How SQLite commits; only its WAL keeps old versions.
+    #[serde(default)]
+    pub journal: JournalMode,
 }
 
 /// What was found after a round of updates; round 0 is before the first.
@@ -85,6 +88,8 @@ pub struct VersionsResult {
     pub cleanup: Option<Cleanup>,
     /// Scans that saw what they must not; empty where snapshots hold.
     pub violations: Vec<String>,
+    /// Why no update came through, where an old reader keeps them all out.
+    pub blocked: Option<String>,
     /// Whether the user stopped it.
     pub interrupted: bool,
 }
@@ -131,6 +136,7 @@ pub fn run(options: &VersionsOptions, sink: &dyn Sink) -> Result<VersionsResult,
         steps: Vec::new(),
         cleanup: None,
         violations: Vec::new(),
+        blocked: None,
         interrupted: false,
     };
     for round in 0..=options.rounds {
@@ -138,7 +144,14 @@ pub fn run(options: &VersionsOptions, sink: &dyn Sink) -> Result<VersionsResult,
             result.interrupted = true;
             break;
         }
-        let update_ms = if round == 0 { 0.0 } else { update(&ground, options, round, sink)? };
+        let updated = if round == 0 { Some(0.0) } else { update(&ground, options, round, sink)? };
+        let Some(update_ms) = updated else {
+            result.blocked = Some(format!(
+                "in journal mode {} a reader keeps every update out: there are no old versions",
+                options.journal.pragma()
+            ));
+            break;
+        };
         let mut step = Step { round, update_ms, ..Step::default() };
         step.fresh = scan::fresh(&ground, &mut session, options.order)?;
         check(&mut result.violations, &step.fresh, options, round, "a fresh reader");
@@ -159,7 +172,7 @@ pub fn run(options: &VersionsOptions, sink: &dyn Sink) -> Result<VersionsResult,
     for reader in &mut readers {
         reader.run("COMMIT")?;
     }
-    if !result.interrupted {
+    if !result.interrupted && result.blocked.is_none() {
         result.cleanup = Some(kept::clean(&ground, &mut session, sink)?);
     }
     let ending = if result.interrupted { Ending::Interrupted } else { Ending::Complete };
@@ -186,20 +199,20 @@ fn check(
     }
 }
 
-/// Updates every row once, by all updaters at a time; ms.
+/// Updates every row once, by all updaters at a time; ms, or nothing where readers keep them out.
 fn update(
     ground: &Ground,
     options: &VersionsOptions,
     round: u32,
     sink: &dyn Sink,
-) -> Result<f64, Error> {
+) -> Result<Option<f64>, Error> {
     let count = u64::from(options.updaters).min(options.rows);
     let mut sessions = Vec::new();
     for _ in 0..count {
         sessions.push(ground.session()?);
     }
     let started = Instant::now();
-    let ended: Vec<Result<(), Error>> = std::thread::scope(|scope| {
+    let ended: Vec<Result<bool, Error>> = std::thread::scope(|scope| {
         let threads: Vec<_> = sessions
             .into_iter()
             .enumerate()
@@ -216,27 +229,41 @@ fn update(
             .collect()
     });
     let elapsed: Duration = started.elapsed();
-    ended.into_iter().collect::<Result<(), Error>>()?;
-    Ok(elapsed.as_secs_f64() * 1e3)
+    let through = ended.into_iter().collect::<Result<Vec<bool>, Error>>()?;
+    Ok(through.iter().all(|through| *through).then_some(elapsed.as_secs_f64() * 1e3))
 }
 
+/// Updates a share of the rows; `false` where readers keep it out.
 fn update_share(
     session: &mut Session,
     options: &VersionsOptions,
     (round, share): (u32, std::ops::Range<u64>),
     sink: &dyn Sink,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     /// Rows per transaction.
     const BATCH: u64 = 500;
+    let rollback = options.journal != JournalMode::Wal;
+    if let (Session::Sqlite(..), true) = (&session, rollback) {
+        // The readers stay: waiting longer changes nothing.
+        session.run("PRAGMA busy_timeout = 500")?;
+    }
     let mut from = share.start;
     while from < share.end && !sink.cancelled() {
         let to = (from + BATCH).min(share.end);
-        session.run(&table::update(options, round, from, to - 1))?;
+        match session.run(&table::update(options, round, from, to - 1)) {
+            Err(Error::Sqlite { source, .. }) if rollback && busy(&source) => return Ok(false),
+            done => done?,
+        }
         from = to;
     }
     if let Session::Postgresql(_) = session {
         // Hands in what the session counted; servers before 15 do so when it ends.
         let _ = session.rows("SELECT pg_stat_force_next_flush()");
     }
-    Ok(())
+    Ok(true)
+}
+
+/// Whether SQLite gave up waiting for a lock.
+fn busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }

@@ -41,7 +41,8 @@ pub(super) fn make(session: &mut Session, options: &VersionsOptions) -> Result<(
             session.rows("ANALYZE TABLE v").map(|_| ())
         }
         Session::Sqlite(..) => {
-            session.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")?;
+            let mode = options.journal.pragma();
+            session.run(&format!("PRAGMA journal_mode = {mode}; PRAGMA synchronous = NORMAL"))?;
             session.run(
                 "CREATE TABLE v (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, r INTEGER NOT NULL, \
                  pad TEXT NOT NULL)",

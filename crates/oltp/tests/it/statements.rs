@@ -112,7 +112,9 @@ fn sqlite_sorts_in_files_where_the_cache_is_small() {
 
 fn versions_options(target: Target, rows: u64, rounds: u32, wide: bool) -> VersionsOptions {
     let (updaters, readers, order) = (2, 1, Order::Table);
-    VersionsOptions { target, rows, width: 200, wide, rounds, updaters, readers, order, seed: 1 }
+    let journal = oltp::JournalMode::Wal;
+    let (width, seed) = (200, 1);
+    VersionsOptions { target, rows, width, wide, rounds, updaters, readers, order, seed, journal }
 }
 
 fn versions_of(options: &VersionsOptions) -> VersionsResult {
@@ -171,6 +173,17 @@ fn sqlite_keeps_new_pages_in_the_wal() {
     assert_eq!(result.steps[2].old.len(), 2);
     let cleanup = result.cleanup.unwrap();
     assert!(cleanup.complete && cleanup.kept.wal_bytes == Some(0), "{cleanup:?}");
+}
+
+#[test]
+fn a_rollback_journal_has_no_old_versions() {
+    let place = place();
+    for journal in [oltp::JournalMode::Delete, oltp::JournalMode::Persist] {
+        let options = versions_options(sqlite(&place, 1024), 2_000, 2, true);
+        let result = versions::run(&VersionsOptions { journal, ..options }, &Quiet).unwrap();
+        assert_eq!((result.steps.len(), result.violations.len()), (1, 0));
+        assert!(result.blocked.unwrap().contains(journal.pragma()));
+    }
 }
 
 #[test]

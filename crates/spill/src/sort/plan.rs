@@ -74,7 +74,7 @@ impl SortPlan {
             return Err(Error::Memory { memory, cluster, held: resources.clusters(), needed: 6 });
         }
         let runs = rows.count.div_ceil(rows_per_run);
-        if runs > u64::from(u32::MAX / 4) {
+        if runs > 1 << 20 {
             return Err(Error::Setting {
                 what: format!("{runs} runs are too many; give more memory"),
             });

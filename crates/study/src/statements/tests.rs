@@ -53,6 +53,7 @@ fn the_slowest_old_reader_is_shown() {
     };
     let (rows, width, wide, rounds) = (10, 10, true, 1);
     let (updaters, readers, order, seed) = (1, 3, Order::Table, 1);
+    let journal = oltp::JournalMode::Wal;
     let target = target();
     let result = VersionsResult {
         options: VersionsOptions {
@@ -65,11 +66,13 @@ fn the_slowest_old_reader_is_shown() {
             readers,
             order,
             seed,
+            journal,
         },
         version: "SQLite".to_owned(),
         steps: vec![step],
         cleanup: None,
         violations: Vec::new(),
+        blocked: None,
         interrupted: false,
     };
     let rows = versions_text(&result);

@@ -96,6 +96,9 @@ pub struct OltpVersions {
     /// Sessions that keep the old snapshot
     #[arg(long, default_value_t = 1)]
     pub readers: u32,
+    /// How SQLite commits: wal, delete, truncate or persist
+    #[arg(long, default_value = "wal")]
+    pub journal: String,
     /// Scan along an index in no order of the table, instead of along the table
     #[arg(long)]
     pub by_index: bool,

@@ -50,6 +50,7 @@ pub fn versions(arguments: &OltpVersions, context: &Context) -> anyhow::Result<O
         readers: arguments.readers,
         order: if arguments.by_index { Order::Index } else { Order::Table },
         seed: arguments.seed,
+        journal: super::target::named("journal", &arguments.journal)?,
     };
     let result = versions_workload::run(&options, &context.view)?;
     write_page(&arguments.place, || versions_page(&result))?;
@@ -60,6 +61,9 @@ pub fn versions(arguments: &OltpVersions, context: &Context) -> anyhow::Result<O
         if let Some(cleanup) = &result.cleanup {
             let took = report::format::duration_ns(cleanup.elapsed_ms * 1e6);
             end.push_str(&format!("\n{} when the readers had ended: {took}\n", cleanup.by));
+        }
+        if let Some(why) = &result.blocked {
+            end.push_str(&format!("\n{why}\n"));
         }
         for violation in &result.violations {
             end.push_str(&format!("VIOLATED: {violation}\n"));
