@@ -86,6 +86,12 @@ pub trait Session {
         now_ms: i64,
         reply: &mut Reply,
     ) -> Result<Outcome, Failure>;
+
+    /// The server's process (PostgreSQL) or thread (MariaDB) that works for this session: whose I/O
+    /// is its transactions'. `None` where the DBMS is embedded or does not tell.
+    fn server_task(&mut self) -> Option<u32> {
+        None
+    }
 }
 
 /// What a worker does with its session.

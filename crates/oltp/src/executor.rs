@@ -36,12 +36,16 @@ pub(crate) struct Plan {
     pub warmup_ns: u64,
     pub measure_ns: u64,
     pub log_deliveries: bool,
+    /// Whether to note when each transaction ran and which task of the server ran it.
+    pub note_spans: bool,
 }
 
 /// What came of it.
 pub(crate) struct Gathered {
     pub ledger: Ledger,
     pub cpu: WorkerCpu,
+    /// In the order of workers, then of time; empty unless the plan asks for them.
+    pub spans: Vec<Span>,
     pub queues: QueueCounts,
     pub measured_ns: u64,
     /// When the run ended, ns since its start.
@@ -49,6 +53,19 @@ pub(crate) struct Gathered {
     pub interrupted: bool,
     /// The clock's start, for dates in the delivery log.
     pub started_ms: i64,
+}
+
+/// One transaction of the measurement, as its client saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The server's task that served it; see [`Session::server_task`].
+    pub task: u32,
+    /// Which transaction.
+    pub kind: Kind,
+    /// When it was sent, ns of CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// When its last answer was there.
+    pub end_ns: u64,
 }
 
 /// What the caller hears of while a run goes on: phases, and a tick ten times a second.
@@ -66,6 +83,7 @@ struct Shared<'a> {
     live: Live,
     /// Worker k writes into ledger k modulo their number.
     ledgers: Vec<Mutex<Ledger>>,
+    spans: Mutex<Vec<Span>>,
     gate: Barrier,
     users: OnceLock<Users>,
     paced: Latch,
@@ -119,6 +137,7 @@ pub(crate) fn execute(
         },
         live: Live::default(),
         ledgers: (0..workers.min(LEDGERS)).map(|_| ledger()).collect(),
+        spans: Mutex::default(),
         gate: Barrier::new(workers + 1),
         users: OnceLock::new(),
         paced: Latch::default(),
@@ -143,7 +162,9 @@ pub(crate) fn execute(
         let cpu = merge(joined)?;
         let ledger = shared.ledger();
         let queues = users.counts();
-        Ok(Gathered { ledger, cpu, queues, measured_ns, ended_ns, interrupted, started_ms })
+        let spans =
+            std::mem::take(&mut *shared.spans.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Gathered { ledger, cpu, spans, queues, measured_ns, ended_ns, interrupted, started_ms })
     })
 }
 
@@ -167,6 +188,20 @@ fn merge(
         merged.merge(&cpu);
     }
     Ok(merged)
+}
+
+/// The spans of one worker's transactions.
+struct Notes {
+    task: Option<u32>,
+    spans: Vec<Span>,
+}
+
+impl Notes {
+    fn note(&mut self, kind: Kind, start_ns: u64, end_ns: u64) {
+        if let Some(task) = self.task {
+            self.spans.push(Span { task, kind, start_ns, end_ns });
+        }
+    }
 }
 
 /// Stops the others when a worker ends, however it does.
@@ -197,12 +232,15 @@ impl Shared<'_> {
         let mut started = false;
         context::leave(worker.index);
         let result = self.driver.with_session(worker, meter, &mut |session| {
+            let task = if self.plan.note_spans { session.server_task() } else { None };
             started = true;
             self.gate.wait();
             self.gate.wait();
             let Some(users) = self.users.get() else { return Ok(()) };
             let stop = StopOthers(users);
-            let served = self.serve(users, worker, (session, meter), &mut cpu);
+            let mut notes = Notes { task, spans: Vec::new() };
+            let served = self.serve(users, worker, (session, meter), (&mut cpu, &mut notes));
+            self.spans.lock().unwrap_or_else(PoisonError::into_inner).append(&mut notes.spans);
             drop(stop);
             self.paced.wait();
             served
@@ -224,8 +262,10 @@ impl Shared<'_> {
         users: &Users,
         worker: Worker,
         (session, meter): (&mut dyn Session, &Meter),
-        cpu: &mut WorkerCpu,
+        (cpu, notes): (&mut WorkerCpu, &mut Notes),
     ) -> Result<(), Error> {
+        // The run's clock is CLOCK_MONOTONIC from another zero.
+        let zero_ns = capture::clock_ns().saturating_sub(users.now_ns());
         let ledger = &self.ledgers[worker.index % self.ledgers.len()];
         // A worker that panicked ends the run with an error: nobody reads what it left here.
         let ledger = || ledger.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,6 +293,9 @@ impl Shared<'_> {
                     }
                     None => ledger.gave_up(&input),
                 }
+            }
+            if self.window.holds(begin_ns, end_ns) {
+                notes.note(job.kind, zero_ns + begin_ns, zero_ns + end_ns);
             }
             if outcome.is_some() {
                 cpu.executed();

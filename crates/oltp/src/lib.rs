@@ -45,12 +45,13 @@ pub mod workload;
 
 pub use driver::LoadReport;
 pub use error::Error;
+pub use executor::Span;
 pub use options::{
     Access, Database, JournalMode, Load, LoadOptions, Options, ServerSettings, SqliteSettings,
     Synchronous,
 };
 pub use result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
-pub use run::{Phase, framework_cost_ns, load, run, run_observed};
+pub use run::{Phase, framework_cost_ns, load, run, run_noted, run_observed};
 pub use scale::{DISTRICTS_MAX, Scale};
 pub use workload::{Dataset, Kind, Mix, Workload};
 

@@ -174,6 +174,6 @@ pub struct Sizes {
     pub database_before: u64,
     /// The same after it.
     pub database_after: u64,
-    /// Largest log (WAL) or rollback journal seen, sampled ten times a second.
+    /// Largest log (WAL) or rollback journal seen, sampled once a second.
     pub log_max: u64,
 }

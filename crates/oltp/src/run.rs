@@ -8,7 +8,7 @@ use events::{Ending, Event, Sink, Step, Warning};
 use stats::Histogram;
 
 use crate::driver::{Dbms, Lanes, LoadReport, Null};
-use crate::executor::{Gathered, Plan, Watch, execute};
+use crate::executor::{Gathered, Plan, Span, Watch, execute};
 use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
 use crate::recorder::INTERVAL_NS;
 use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
@@ -67,18 +67,29 @@ pub fn run_observed(
     sink: &dyn Sink,
     phase: &mut dyn FnMut(Phase),
 ) -> Result<OltpResult, Error> {
+    run_noted(options, false, sink, phase).map(|(result, _)| result)
+}
+
+/// As [`run_observed`], and returns with `note_spans` when each transaction ran on which task of the
+/// server: 32 bytes each.
+pub fn run_noted(
+    options: &Options,
+    note_spans: bool,
+    sink: &dyn Sink,
+    phase: &mut dyn FnMut(Phase),
+) -> Result<(OltpResult, Vec<Span>), Error> {
     options.validate()?;
     let expected_s = options.warmup.as_secs_f64() + options.measure.as_secs_f64();
     let step = Step { name: options.workload.name().to_owned(), expected_s, writes_bytes: 0 };
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: vec![step] });
     let start = Instant::now();
-    let result = run_inner(options, sink, phase);
+    let result = run_inner(options, note_spans, sink, phase);
     let ending = match &result {
-        Ok(result) if result.interrupted => Ending::Interrupted,
+        Ok((result, _)) if result.interrupted => Ending::Interrupted,
         Ok(_) => Ending::Complete,
         Err(_) => Ending::Failed,
     };
-    if let Ok(result) = &result {
+    if let Ok((result, _)) = &result {
         result.warnings.iter().for_each(|warning| sink.emit(Event::Warning(warning.clone())));
     }
     let elapsed_s = start.elapsed().as_secs_f64();
@@ -88,26 +99,35 @@ pub fn run_observed(
 
 fn run_inner(
     options: &Options,
+    note_spans: bool,
     sink: &dyn Sink,
     phase: &mut dyn FnMut(Phase),
-) -> Result<OltpResult, Error> {
+) -> Result<(OltpResult, Vec<Span>), Error> {
     let dbms = options.database.dbms(options.workload)?;
     let meta = dbms.meta()?;
     check_dataset(options, &*dbms, meta.dataset)?;
     dbms.count_run()?;
     let constants = Constants::for_run(options.seed, meta.c_last_load);
     let source = meta.dataset.source(options.mix, options.seed, constants);
-    let plan = plan(options, source);
+    let plan = Plan { note_spans, ..plan(options, source) };
     let mut sizes = Sizes { database_before: dbms.stored().data, ..Sizes::default() };
-    let mut tick = || sizes.log_max = sizes.log_max.max(dbms.stored().log);
+    // Of a server that is a query: once a second, not at each of the ten ticks.
+    let mut ticks = 0u64;
+    let mut tick = || {
+        if ticks.is_multiple_of(10) {
+            sizes.log_max = sizes.log_max.max(dbms.stored().log);
+        }
+        ticks += 1;
+    };
     let driver = dbms.driver(meta.dataset)?;
-    let gathered = execute(&*driver, &plan, Watch { sink, phase, tick: &mut tick })?;
+    let mut gathered = execute(&*driver, &plan, Watch { sink, phase, tick: &mut tick })?;
     drop(driver);
     sizes.database_after = dbms.stored().data;
     if let Some(path) = &options.delivery_log {
         write_delivery_log(path, &gathered)?;
     }
-    assemble(options, (&*dbms, &source), &gathered, sizes)
+    let spans = std::mem::take(&mut gathered.spans);
+    Ok((assemble(options, (&*dbms, &source), &gathered, sizes)?, spans))
 }
 
 fn plan(options: &Options, source: Source) -> Plan {
@@ -118,6 +138,7 @@ fn plan(options: &Options, source: Source) -> Plan {
         warmup_ns: options.warmup.0,
         measure_ns: options.measure.0,
         log_deliveries: options.delivery_log.is_some(),
+        note_spans: false,
     }
 }
 

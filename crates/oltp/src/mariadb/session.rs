@@ -154,6 +154,16 @@ fn passes(error: &ServerError) -> bool {
 }
 
 impl Session for MariadbSession<'_> {
+    fn server_task(&mut self) -> Option<u32> {
+        let mut task = None;
+        let sql = "SELECT TID FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+        let read = self.link.connection.query(sql, &mut |row| {
+            task = Some(row.integer()?);
+            Ok(())
+        });
+        read.ok().and(task).and_then(|task| u32::try_from(task).ok())
+    }
+
     fn execute(
         &mut self,
         input: &Input,

@@ -274,6 +274,10 @@ fn prepare(
 }
 
 impl Session for PostgresqlSession<'_> {
+    fn server_task(&mut self) -> Option<u32> {
+        Some(self.link.connection.process())
+    }
+
     fn execute(
         &mut self,
         input: &Input,
