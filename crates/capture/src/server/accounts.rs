@@ -29,7 +29,7 @@ const FOREIGN: f64 = 0.05;
 const WINDOW: Nanos = Nanos(1_000_000_000);
 
 /// Everything that was observed around a server during a measurement.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ServerAccounts {
     /// Version of this shape: 1.
     pub schema: u32,

@@ -10,10 +10,13 @@
 pub mod compare;
 mod make;
 pub mod page;
+mod server;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use capture::server::ServerAccounts;
+use dbms::statistics::Activity;
 use dbms::{Places, ServerCpu, Settings};
 use oltp::OltpResult;
 use serde::{Deserialize, Serialize};
@@ -64,10 +67,23 @@ pub struct ServerRun {
     pub settings: Option<Settings>,
     /// Where its files are.
     pub places: Option<Places>,
-    /// What it was asked for and does not do.
+    /// What it was asked for and does not do, or what cannot be controlled on it.
     pub notes: Vec<String>,
     /// Processor time of its processes within the measurement; none where they cannot be seen.
     pub cpu: Option<ServerCpu>,
+    /// What it counted itself within the measurement.
+    pub activity: Option<Activity>,
+    /// What was seen from outside: I/O by layer and file class, processor time by whom.
+    pub accounts: Option<ServerAccounts>,
+}
+
+impl ServerRun {
+    /// Commits that shared a sync of the log, on average.
+    pub fn commits_per_log_sync(&self) -> Option<f64> {
+        let activity = self.activity.as_ref()?;
+        let syncs = activity.log_syncs.filter(|syncs| *syncs > 0)?;
+        Some(activity.commits? as f64 / syncs as f64)
+    }
 }
 
 impl Run {

@@ -4,8 +4,9 @@ use oltp::Workload;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
 
 use super::compare::{Compared, Verdict};
-use super::{Run, RunSet};
+use super::{Run, RunSet, ServerRun};
 use crate::page::transactions;
+use crate::stages::oltp::Accounts;
 
 /// The page of a set.
 pub fn page(set: &RunSet, title: &str) -> Page {
@@ -22,7 +23,11 @@ pub fn page(set: &RunSet, title: &str) -> Page {
     if let Some(over) = &set.over {
         page = page.section(sweep(set, over));
     }
-    page = page.section(table(set)).section(transactions::section(result, last.accounts.as_ref()));
+    let accounts = last.accounts.clone().or_else(|| seen_from_outside(last));
+    page = page.section(table(set)).section(transactions::section(result, accounts.as_ref()));
+    if let Some(server) = &last.server {
+        page = page.section(server_section(server));
+    }
     for run in &set.runs {
         for warning in &run.result.warnings {
             if !page.warnings.iter().any(|known| known.code == warning.code) {
@@ -31,6 +36,80 @@ pub fn page(set: &RunSet, title: &str) -> Page {
         }
     }
     provenance(page, set)
+}
+
+/// A server's accounts in the shape that the section of transactions draws.
+fn seen_from_outside(run: &Run) -> Option<Accounts> {
+    let seen = run.server.as_ref()?.accounts.as_ref()?;
+    let physical = seen.layers.iter().any(|layer| layer.layer.starts_with("physical"));
+    Some(Accounts {
+        layers: seen.layers.clone(),
+        physical_unavailable: (!physical).then(|| seen.unavailable.join("; ")),
+        cpu: seen.cpu.series.clone(),
+        device_share: 0.0,
+    })
+}
+
+/// What the server counted itself, who used the processors, and whether the sums close.
+fn server_section(server: &ServerRun) -> Section {
+    let mut section = Section::new("server", "The server");
+    for note in &server.notes {
+        section = section.paragraph(note.clone());
+    }
+    if let Some(seen) = &server.accounts {
+        let parts = seen.cpu_us_per_transaction.iter();
+        let (names, values): (Vec<String>, Vec<f64>) =
+            parts.map(|(name, us)| (name.clone(), *us)).unzip();
+        section = section.figure(Figure::bars(
+            "server-cpu",
+            "Processor time per transaction, by whom",
+            names,
+            Axis::linear("Processor time", "us"),
+            vec![BarSeries::new("per transaction", values)],
+        ));
+        for closure in &seen.closures {
+            section = section.paragraph(format!(
+                "{}: the classes add up to {}, the kernel counted {} ({}); {} of it was others'.",
+                closure.disk,
+                format::bytes(closure.traced_bytes as f64),
+                format::bytes(closure.counted_bytes as f64),
+                if closure.closes { "closed" } else { "NOT closed" },
+                format::percent(closure.foreign_share),
+            ));
+        }
+        for missing in &seen.unavailable {
+            section = section.paragraph(format!("Not seen: {missing}."));
+        }
+    }
+    let Some(activity) = &server.activity else { return section };
+    let columns = vec![Column::text("The server's own count"), Column::number("Measured", "")];
+    let mut table = Table::new("server-activity", "What the server counted", columns);
+    let counts = [
+        ("commits", activity.commits),
+        ("rollbacks", activity.rollbacks),
+        ("deadlocks", activity.deadlocks),
+        ("pages asked of the buffer", activity.page_requests),
+        ("pages read", activity.page_reads),
+        ("pages written", activity.page_writes),
+        ("doublewrite pages", activity.doublewrite_pages),
+        ("page images in the log", activity.page_images_in_log),
+        ("bytes of log", activity.log_bytes),
+        ("writes of log", activity.log_writes),
+        ("syncs of the log", activity.log_syncs),
+        ("syncs of all files", activity.syncs),
+        ("bytes of temporary files", activity.temp_bytes),
+        ("checkpoints", activity.checkpoints),
+        ("old versions kept at the end", activity.history_length),
+    ];
+    for (name, count) in counts {
+        if let Some(count) = count {
+            table = table.row([name.to_owned(), format::count(count as f64)]);
+        }
+    }
+    if let Some(group) = server.commits_per_log_sync() {
+        table = table.row(["commits per sync of the log".to_owned(), format!("{group:.2}")]);
+    }
+    section.table(table)
 }
 
 fn provenance(mut page: Page, set: &RunSet) -> Page {

@@ -191,7 +191,8 @@ pub struct OltpRun {
     /// Runs, one after the other on the same database
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
-    /// Write the captured traces as PREFIX-device.parquet, PREFIX-logical.parquet
+    /// Write the captured traces as PREFIX-device.parquet and PREFIX-logical.parquet; of a server,
+    /// PREFIX-device-DISK.parquet for each disk and PREFIX-transactions.csv
     #[arg(long, value_name = "PREFIX", conflicts_with = "no_capture")]
     pub trace: Option<PathBuf>,
 }

@@ -157,3 +157,23 @@ fn a_page_that_cannot_be_written_is_an_error() {
     crate::program::refused(dir.path(), &arguments, "absent/t.html");
     assert!(!Path::new("absent").exists());
 }
+
+/// On real servers, started and stopped by the commands themselves.
+#[test]
+fn the_guide_to_transactions_runs() {
+    let dir = place();
+    if let Err(error) = dbms::Programs::find(dbms::System::Postgresql) {
+        println!("skipped: {error}");
+        return;
+    }
+    let commands = commands(include_str!("../../../../docs/guide/transactions.md"));
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+    }
+    let page = fs::read_to_string(dir.path().join("run.html")).unwrap();
+    for word in ["order-entry on PostgreSQL", "Processor time per transaction", "The server"] {
+        assert!(page.contains(word), "no '{word}' on the page");
+    }
+}

@@ -68,7 +68,11 @@ pub fn listing(directory: &Path) -> Vec<String> {
 }
 
 /// A temporary directory on the disk that the build is on: /tmp may be memory, which has no device
-/// to measure.
+/// to measure. Any user may enter it: a database server runs as one of its own.
 pub fn place() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the target folder is writable")
+    use std::os::unix::fs::PermissionsExt;
+    tempfile::Builder::new()
+        .permissions(std::fs::Permissions::from_mode(0o755))
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("the target folder is writable")
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ::oltp::Database;
+use capture::server::TransactionIo;
 use report::format;
 use study::runs::{Made, Run, RunSet, make, page};
 use study::stages::oltp::Capture;
@@ -17,7 +18,9 @@ pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
     let workload = dataset.workload();
     // Before anything is created: a mistyped option must not cost a server.
     options(&arguments.workload, dataset, Database::default())?;
-    let opened = Opened::open(&arguments.place, &arguments.settings, &arguments.workload, context)?;
+    let (place, settings) = (&arguments.place, &arguments.settings);
+    let captured = !arguments.watching.no_capture;
+    let opened = Opened::open(place, settings, &arguments.workload, captured, context)?;
     let outcome = on(arguments, &opened, context);
     let closed = opened.close(workload, arguments.watching.remove);
     let outcome = outcome?;
@@ -35,12 +38,18 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     let mut set = RunSet::new(None, &place);
     for _ in 0..arguments.repeat.max(1) {
         let capture = capture(&arguments.watching);
-        let Made { run, traces } = make(options.clone(), &opened.target(), capture, &context.view)?;
+        let Made { run, traces, transactions } =
+            make(options.clone(), &opened.target(), capture, &context.view)?;
         if let Some(prefix) = &arguments.trace {
             for (name, trace) in &traces {
                 let mut path = prefix.as_os_str().to_owned();
                 path.push(format!("-{name}.parquet"));
                 ::trace::formats::own::write(trace, Path::new(&path))?;
+            }
+            if !transactions.is_empty() {
+                let mut path = prefix.as_os_str().to_owned();
+                path.push("-transactions.csv");
+                write_transactions(Path::new(&path), &transactions)?;
             }
         }
         let interrupted = run.result.interrupted;
@@ -52,6 +61,35 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     }
     show(&set, context)?;
     Ok(outcome(&set))
+}
+
+/// One line per transaction: what it did on storage and where its time went.
+fn write_transactions(path: &Path, transactions: &[TransactionIo]) -> anyhow::Result<()> {
+    let mut text = String::from(
+        "transaction,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,written_bytes,\
+         service_ns,client_ns,shared_commit_ns,gap_ns,commit_ns\n",
+    );
+    for each in transactions {
+        let commit = each.commit_ns.map_or_else(String::new, |ns| ns.to_string());
+        text.push_str(&format!(
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
+            each.number,
+            each.task,
+            each.start_ns,
+            each.duration_ns,
+            each.reads,
+            each.writes,
+            each.flushes,
+            each.read_bytes,
+            each.written_bytes,
+            each.service_ns,
+            each.client_ns,
+            each.shared_commit_ns,
+            each.gap_ns,
+        ));
+    }
+    std::fs::write(path, text).map_err(study::Error::io(path, "write"))?;
+    Ok(())
 }
 
 /// What is captured.
@@ -138,6 +176,9 @@ fn text(set: &RunSet, run: &Run) -> String {
 
 fn cpu(run: &Run) -> String {
     let client = format::duration_ns(run.client_us() * 1e3);
+    let group = run.server.as_ref().and_then(study::runs::ServerRun::commits_per_log_sync);
+    let group =
+        group.map_or_else(String::new, |group| format!("; {group:.1} commits per sync of the log"));
     match (&run.server, run.server_us()) {
         (None, _) => format!(
             "{client} CPU per transaction ({} of it ours)",
@@ -145,7 +186,7 @@ fn cpu(run: &Run) -> String {
         ),
         (Some(_), Some(server)) => {
             let server = format::duration_ns(server * 1e3);
-            format!("CPU per transaction: client {client}, server {server}")
+            format!("CPU per transaction: client {client}, server {server}{group}")
         }
         (Some(_), None) => format!("CPU per transaction: client {client}, server out of sight"),
     }

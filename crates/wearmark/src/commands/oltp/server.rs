@@ -6,7 +6,7 @@ use dbms::{Instance, System};
 use events::Sink;
 use serde::Serialize;
 
-use super::target::start;
+use super::target::{server_settings, start};
 use super::{Context, Outcome, output};
 use crate::cli::{DbmsName, OltpServer};
 use crate::failure::Advice;
@@ -36,7 +36,8 @@ pub fn server(command: OltpServer, context: &Context) -> anyhow::Result<Outcome>
                     ));
                 }
             };
-            let mut instance = start(system, &place, &settings, 0, context)?;
+            let settings = server_settings(&settings, 0)?;
+            let mut instance = start(system, &place, &settings, context)?;
             show(&instance, context)?;
             while !context.view.cancelled() {
                 instance.check().map_err(study::Error::from)?;

@@ -100,14 +100,12 @@ fn point(
         let parent = place.data().cloned().unwrap_or_default();
         let directory = parent.join(format!("{setting}-{value}"));
         std::fs::create_dir_all(&parent).map_err(study::Error::io(&parent, "create"))?;
-        if place.dbms == crate::cli::DbmsName::Sqlite {
-            std::fs::create_dir_all(&directory).map_err(study::Error::io(&directory, "create"))?;
-        }
         (place.directory, place.data_dir) = (Some(directory), None);
     }
     let dataset = dataset(&workload)?;
     options(&workload, dataset, ::oltp::Database::default())?;
-    let opened = Opened::open(&place, &settings, &workload, context)?;
+    let opened =
+        Opened::open(&place, &settings, &workload, !arguments.watching.no_capture, context)?;
     let run = || -> anyhow::Result<Option<study::runs::Run>> {
         let options = options(&workload, dataset, opened.database.clone())?;
         if opened.load(dataset, workload.seed, context)?.is_some() {

@@ -50,6 +50,7 @@ impl Opened {
         place: &Place,
         settings: &DatabaseSettings,
         workload: &WorkloadArguments,
+        captured: bool,
         context: &Context,
     ) -> anyhow::Result<Self> {
         let io = named("io", &settings.io)?;
@@ -61,6 +62,8 @@ impl Opened {
         let directory = place.data().cloned().unwrap_or_default();
         let system = match place.dbms {
             DbmsName::Sqlite => {
+                std::fs::create_dir_all(&directory)
+                    .map_err(study::Error::io(&directory, "create"))?;
                 let database = Database::Sqlite(sqlite(&directory, settings)?);
                 let directory = Some(directory);
                 return Ok(Self { database, io, instance: None, directory });
@@ -68,7 +71,13 @@ impl Opened {
             DbmsName::Postgresql => System::Postgresql,
             DbmsName::Mariadb => System::Mariadb,
         };
-        let instance = start(system, place, settings, workload.connections, context)?;
+        let mut wanted = server_settings(settings, workload.connections)?;
+        let native = ("innodb_use_native_aio".to_owned(), "OFF".to_owned());
+        if captured && system == System::Mariadb && !wanted.extra.iter().any(|s| s.0 == native.0) {
+            // Asynchronous I/O shows no addresses; threads do the same I/O in plain sight.
+            wanted.extra.push(native);
+        }
+        let instance = start(system, place, &wanted, context)?;
         let login = instance.login();
         let mut database = reached(system, &login, workload)?;
         // A private server keeps each workload in a database of its own.
@@ -186,8 +195,7 @@ pub fn server_settings(settings: &DatabaseSettings, connections: u32) -> anyhow:
 pub fn start(
     system: System,
     place: &Place,
-    settings: &DatabaseSettings,
-    connections: u32,
+    settings: &Settings,
     context: &Context,
 ) -> anyhow::Result<Instance> {
     let places = Places {
@@ -196,10 +204,9 @@ pub fn start(
         temp: place.temp_dir.clone(),
         undo: place.undo_dir.clone(),
     };
-    let settings = server_settings(settings, connections)?;
     let empty = std::fs::read_dir(&places.data).map_or(true, |mut files| files.next().is_none());
     let mut instance = if empty {
-        Instance::create(system, &places, &settings, &context.view).map_err(study::Error::from)?
+        Instance::create(system, &places, settings, &context.view).map_err(study::Error::from)?
     } else {
         let mut instance = Instance::open(&places.data).map_err(study::Error::from)?;
         if instance.system() != system {
@@ -208,7 +215,7 @@ pub fn start(
                 format!("say --dbms {}", instance.system().name().to_lowercase()),
             ));
         }
-        instance.set(&settings).map_err(study::Error::from)?;
+        instance.set(settings).map_err(study::Error::from)?;
         instance
     };
     instance.start(&context.view).map_err(study::Error::from)?;
