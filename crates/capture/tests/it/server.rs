@@ -73,8 +73,9 @@ fn what_postgresql_counts_is_what_was_captured() {
         Ok(capture) => capture,
         Err(unavailable) => return println!("skipped: {unavailable}"),
     };
-    postgresql.bench(&["-c", "4", "-t", "250", "-M", "prepared"]);
-    postgresql.query("CHECKPOINT").unwrap();
+    // No checkpoint: one that is asked for opens a table, writes it and closes it within one poll on
+    // a fast machine, and its pages would count as those of a file that could not be found out.
+    postgresql.bench(&["-c", "4", "-t", "2500", "-M", "prepared"]);
     // Backends hand their counts over within a second.
     std::thread::sleep(std::time::Duration::from_millis(1200));
     let (blocks, writes, syncs) = (blocks(), wal("wal_write"), wal("wal_sync"));
@@ -99,7 +100,7 @@ fn what_postgresql_counts_is_what_was_captured() {
 
     let connections = logical.actors.iter().filter(|actor| actor.role == "connection");
     assert!(connections.count() >= 4, "{:?}", logical.actors);
-    assert!(logical.actors.iter().any(|actor| actor.role == "checkpointer"));
+    assert!(logical.actors.iter().any(|actor| actor.role == "walwriter"), "{:?}", logical.actors);
 }
 
 #[test]

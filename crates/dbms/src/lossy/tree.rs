@@ -6,7 +6,7 @@
 //! Invariant: one node per file (inode number of the directory below), whatever its names.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::fs::File;
 use std::ops::Range;
@@ -67,7 +67,7 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usi
 
 /// All nodes of a place.
 pub(super) struct Tree {
-    nodes: HashMap<u64, Rc<Node>>,
+    nodes: BTreeMap<u64, Rc<Node>>,
     /// Node number by inode number.
     numbers: HashMap<u64, u64>,
     next: u64,
@@ -75,7 +75,7 @@ pub(super) struct Tree {
 
 impl Tree {
     pub(super) fn new(root: File) -> Result<Self> {
-        let mut tree = Self { nodes: HashMap::new(), numbers: HashMap::new(), next: ROOT };
+        let mut tree = Self { nodes: BTreeMap::new(), numbers: HashMap::new(), next: ROOT };
         let ino = fstat(&root)?.st_ino;
         tree.insert(root, ino);
         Ok(tree)
@@ -139,7 +139,7 @@ impl Tree {
         }
     }
 
-    /// Every node that is open.
+    /// Every node that is open, in the order in which they were met: chance must not depend on more.
     pub(super) fn all(&self) -> impl Iterator<Item = &Rc<Node>> {
         self.nodes.values()
     }
