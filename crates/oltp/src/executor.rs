@@ -229,6 +229,7 @@ impl Shared<'_> {
     fn work(&self, worker: Worker) -> Result<WorkerCpu, Error> {
         let meter = &Meter::default();
         let mut cpu = WorkerCpu::default();
+        crate::cpu::wake_on_time();
         let mut started = false;
         context::leave(worker.index);
         let result = self.driver.with_session(worker, meter, &mut |session| {

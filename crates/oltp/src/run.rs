@@ -229,6 +229,7 @@ fn assemble(
         retries: ledger.retries,
         failures: ledger.failures,
         dropped: gathered.queues.dropped,
+        schedule_error_ns: gathered.queues.schedule_error_ns.clone(),
         series: series(options, gathered),
         cpu: cpu(gathered),
         client_overhead: overhead(gathered),

@@ -75,6 +75,9 @@ pub(crate) struct QueueCounts {
     pub backpressured: u64,
     pub dropped: u64,
     pub submit_ns: Histogram,
+    /// How late arrivals of an open loop were queued: the clock's own error, not the waiting for a
+    /// worker.
+    pub schedule_error_ns: Histogram,
 }
 
 /// The terminals and both queues.
@@ -103,6 +106,8 @@ struct State {
     writers_active: usize,
     write_sleepers: usize,
     read_sleepers: usize,
+    /// Whether a sleeper wakes when the next request is due.
+    timekeeper: bool,
     arrivals: u64,
     stopped: bool,
     counts: QueueCounts,
@@ -124,6 +129,7 @@ impl Users {
             writers_active: 0,
             write_sleepers: 0,
             read_sleepers: 0,
+            timekeeper: false,
             arrivals: 0,
             stopped: false,
             counts: QueueCounts::default(),
@@ -191,9 +197,13 @@ impl Users {
             }
             self.admit(&mut state, now);
             if let Some(job) = self.take(&mut state, lane) {
+                self.appoint(&state);
                 return Some(job);
             }
-            let until_due = state.timers.peek().map_or(NAP, |Reverse((due, _))| {
+            let keeps_time = !state.timekeeper;
+            state.timekeeper = true;
+            let until_due = state.timers.peek().filter(|_| keeps_time);
+            let until_due = until_due.map_or(NAP, |Reverse((due, _))| {
                 Duration::from_nanos(due.saturating_sub(now)).min(NAP)
             });
             let wanted = match lane {
@@ -205,6 +215,21 @@ impl Users {
                 wanted.wait_timeout(state, until_due).unwrap_or_else(PoisonError::into_inner).0
             });
             *sleepers(&mut state, lane) -= 1;
+            if keeps_time {
+                state.timekeeper = false;
+            }
+        }
+    }
+
+    /// Wakes a sleeper to keep the time where nobody does.
+    fn appoint(&self, state: &State) {
+        if state.timekeeper || state.timers.is_empty() {
+            return;
+        }
+        if state.write_sleepers > 0 {
+            self.write_wanted.notify_one();
+        } else if state.read_sleepers > 0 {
+            self.read_wanted.notify_one();
         }
     }
 
@@ -256,6 +281,9 @@ impl Users {
     /// A request arrives from outside: it goes to a terminal in turn, which does not wait for it.
     fn arrive(&self, state: &mut State, due_ns: u64, now: u64, rate: f64) {
         state.arrivals += 1;
+        if due_ns >= self.clock.measure_from_ns {
+            state.counts.schedule_error_ns.record(now - due_ns);
+        }
         state.timers.push(Reverse((due_ns + self.gap_ns(state.arrivals, rate), 0)));
         if state.write.len() + state.read.len() >= OPEN_QUEUE_MAX {
             state.counts.dropped += 1;

@@ -143,6 +143,10 @@ fn an_open_loop_keeps_its_rate_and_counts_queueing() {
     let count: u64 = result.transactions.iter().map(|kind| kind.count).sum();
     assert!((20..290).contains(&count), "{count}");
     assert_eq!(result.dropped, 0);
+    // Every arrival of the measurement was timed, answered or not; a busy machine may be late.
+    let timed = result.schedule_error_ns.count();
+    assert!((140..260).contains(&timed) && timed >= count, "{timed} {count}");
+    assert!(result.schedule_error_ns.quantile(0.5) < 50_000_000, "{result:?}");
 }
 
 #[test]

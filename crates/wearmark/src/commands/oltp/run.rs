@@ -160,6 +160,11 @@ fn text(set: &RunSet, run: &Run) -> String {
     } else {
         String::new()
     };
+    if !result.schedule_error_ns.is_empty() {
+        let late = result.schedule_error_ns.quantile(0.99) as f64;
+        let late = format::duration_ns(late);
+        text.push_str(&format!("\np99 of the schedule's own error: {late}"));
+    }
     text.push_str(&format!(
         "\n{new_orders}{} transactions per second\n{}\ninput audit: {}; {} attempts, {} retries, {} \
          given up\n{}\n",
