@@ -61,8 +61,11 @@ impl Postgresql {
         let data = made.data();
         let locale = "--locale=C.UTF-8";
         made.run("initdb", &["-A", "trust", locale, "-N", "-D", text(&data)])?;
+        // A new segment of the log is made, filled with zeros and closed within one poll on a fast
+        // machine, before it can be found out; without the zeros both layers write the same log.
         let settings = format!(
             "shared_buffers = 16MB\nlisten_addresses = ''\nmax_wal_size = 256MB\n\
+             wal_init_zero = off\n\
              unix_socket_directories = '{}'\n",
             made.home().display()
         );
