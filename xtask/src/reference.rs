@@ -7,11 +7,11 @@ use anyhow::{Context, bail};
 
 /// Writes the page, or with `check` fails where the stored one is out of date.
 pub fn write(check: bool) -> anyhow::Result<()> {
-    let output = Command::new("cargo")
-        .args(["run", "--quiet", "--locked", "--package", "wearmark", "--", "reference"])
-        .current_dir(crate::root())
-        .output()
-        .context("cannot start cargo")?;
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--locked", "--package", "wearmark", "--", "reference"]);
+    // The same compiler as the tests have, or everything would be built a second time.
+    crate::suite::lint(&mut command);
+    let output = command.current_dir(crate::root()).output().context("cannot start cargo")?;
     if !output.status.success() {
         bail!("wearmark reference: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

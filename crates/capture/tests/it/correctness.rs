@@ -237,7 +237,7 @@ fn readers_see_whole_transactions_while_another_connection_writes() {
 /// Runs in a child: adds one transaction after the other, telling each that was acknowledged.
 #[test]
 fn child_that_writes() {
-    let Some(task) = task() else { return println!("skipped: runs as a child of other tests") };
+    let Some(task) = task() else { return println!("not alone: a child of other tests") };
     let [folder, vfs, journal, synchronous, start, count] = &task[..] else { panic!("{task:?}") };
     let folder = Path::new(folder);
     let _session: Option<Session> = (vfs == "ours").then(|| session(folder, IoMode::Direct));
@@ -351,7 +351,7 @@ fn two_processes_write_one_database() {
 /// Runs in a child: tries to get the write lock through the stock VFS, and tells how that went.
 #[test]
 fn child_that_locks() {
-    let Some(task) = task() else { return println!("skipped: runs as a child of other tests") };
+    let Some(task) = task() else { return println!("not alone: a child of other tests") };
     let connection = Connection::open(&task[0]).unwrap();
     connection.busy_timeout(std::time::Duration::ZERO).unwrap();
     let code =
