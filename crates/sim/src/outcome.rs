@@ -16,6 +16,9 @@ pub struct Outcome {
     pub requests: u64,
     /// From the start of the trace to the last completion, ns.
     pub span_ns: u64,
+    /// From the start of the trace to the last due time, ns.
+    #[serde(default)]
+    pub due_span_ns: u64,
     /// One per (operation, stream) that occurs, in that order.
     pub classes: Vec<ClassOutcome>,
     /// Counts of the device model, by name: cache hits, destaged bytes.
@@ -63,6 +66,27 @@ pub struct Interval {
 impl Outcome {
     /// Most intervals of a run.
     pub const INTERVALS: usize = 256;
+
+    /// The least backlog at the end of a trace that counts as one, ns.
+    pub const BACKLOG_NS: u64 = 100_000_000;
+
+    /// Requests due in a second: what the trace offers the device.
+    pub fn offered_per_s(&self) -> f64 {
+        self.requests as f64 / (self.due_span_ns.max(1) as f64 / 1e9)
+    }
+
+    /// Requests completed in a second: what the device made of it.
+    pub fn completed_per_s(&self) -> f64 {
+        self.requests as f64 / (self.span_ns.max(1) as f64 / 1e9)
+    }
+
+    /// Whether the device fell behind the arrivals: it still worked for a tenth of the trace's time,
+    /// and for [`Outcome::BACKLOG_NS`], when the last request was due. Its response times then tell
+    /// how long the trace is, not how fast the device.
+    pub fn is_overloaded(&self) -> bool {
+        let backlog_ns = self.span_ns.saturating_sub(self.due_span_ns);
+        backlog_ns >= Self::BACKLOG_NS && backlog_ns > self.due_span_ns / 10
+    }
 
     /// The response times of one operation over all streams.
     pub fn response_of(&self, op: Op) -> Histogram {

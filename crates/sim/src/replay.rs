@@ -109,6 +109,7 @@ pub fn replay_with(
     Some(Outcome {
         requests: trace.count() as u64,
         span_ns: last_completion,
+        due_span_ns: trace.span().0,
         classes: classes.finish(trace),
         counters: counters(device),
         intervals: series.finish(),

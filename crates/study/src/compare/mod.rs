@@ -120,12 +120,30 @@ pub fn compare(comparison: &Comparison<'_>, sink: &dyn Sink) -> Result<Compared,
         found.timelines.extend(timeline);
         found.devices.push(device);
     }
+    for device in &found.devices {
+        if let Some(outcome) = device.open_loop.as_ref().filter(|found| found.is_overloaded()) {
+            sink.emit(Event::Warning(overloaded(&device.profile, outcome)));
+        }
+    }
     for (device, timeline) in found.devices.iter().zip(&found.timelines) {
         if timeline.left_out() > 0 {
             sink.emit(Event::Warning(left_out(&device.profile, timeline.left_out())));
         }
     }
     Ok(found)
+}
+
+fn overloaded(profile: &str, outcome: &sim::Outcome) -> Warning {
+    let message = format!(
+        "{profile}: {:.0} requests/s offered, {:.0} completed; its queue grows to the end of the \
+         trace, and its response times tell the length of that queue",
+        outcome.offered_per_s(),
+        outcome.completed_per_s()
+    );
+    Warning::new("sim", "overloaded", message).with_hint(
+        "--closed lets the actors of a captured trace wait for the device; 'wearmark trace scale' \
+         slows a trace down",
+    )
 }
 
 fn left_out(profile: &str, count: u64) -> Warning {

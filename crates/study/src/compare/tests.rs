@@ -153,3 +153,38 @@ fn a_timeline_that_is_cut_warns_and_compresses() {
     let absent = directory.path().join("absent/t.json");
     assert!(matches!(write_timeline(&absent, &found, &trace), Err(Error::Io { .. })));
 }
+
+/// Keeps the codes of the warnings.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<&'static str>>);
+
+impl Sink for Warnings {
+    fn emit(&self, event: Event) {
+        if let Event::Warning(warning) = event {
+            let code = ["overloaded"].into_iter().find(|code| *code == warning.code);
+            self.0.lock().unwrap().extend(code);
+        }
+    }
+}
+
+/// A 7200 rpm disk at 5,000 random requests/s falls behind; at one in 200 ms it does not.
+#[test]
+fn a_device_that_falls_behind_is_said_to() {
+    let profiles = [read_profile("hgst-hds72107").expect("it ships")];
+    let window = 0..1;
+    let found = |trace: &Trace| {
+        let said = Warnings::default();
+        let compared = compare(&comparison(trace, &profiles, &window, 1), &said).unwrap();
+        let rows = text(&compared.devices);
+        let row = rows.iter().find(|row| row[0] == "requests" && row[1] == "offered").cloned();
+        (said.0.into_inner().unwrap(), row)
+    };
+    let busy = load(5_000);
+    let mut idle = load(5_000);
+    idle.due.iter_mut().for_each(|due| *due *= 1_000);
+    let (said, row) = found(&busy);
+    assert_eq!(said, ["overloaded"]);
+    let offered = 5_000.0 / (busy.span().0 as f64 / 1e9);
+    assert_eq!(row.unwrap()[2], format!("{}/s", report::format::count(offered)));
+    assert_eq!(found(&idle), (vec![], None));
+}

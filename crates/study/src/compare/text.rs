@@ -26,6 +26,7 @@ pub fn text(devices: &[Simulated]) -> Vec<Vec<String>> {
         let name = format!("{} {stream}", op.name());
         rows.extend(times(devices, &name, |class| class.op == *op && class.stream == *stream));
     }
+    rows.extend(rates(devices));
     rows.extend(per_minute(devices));
     for (name, of) in
         [("all", path_of_all as fn(&Simulated) -> Option<&MeanPath>), ("slowest 1 %", of_slowest)]
@@ -107,6 +108,26 @@ fn paths(
         row
     };
     causes(devices, of).into_iter().map(row).collect()
+}
+
+/// Rates offered and completed, where one of the devices fell behind.
+fn rates(devices: &[Simulated]) -> Vec<Vec<String>> {
+    let overloaded =
+        |device: &Simulated| device.open_loop.as_ref().is_some_and(sim::Outcome::is_overloaded);
+    if !devices.iter().any(overloaded) {
+        return Vec::new();
+    }
+    let row = |figure: &str, of: fn(&sim::Outcome) -> f64| {
+        let cells = devices.iter().map(|device| match &device.open_loop {
+            Some(outcome) => format!("{}/s", format::count(of(outcome))),
+            None => NOTHING.to_owned(),
+        });
+        ["requests".to_owned(), figure.to_owned()].into_iter().chain(cells).collect()
+    };
+    vec![
+        row("offered", sim::Outcome::offered_per_s),
+        row("completed", sim::Outcome::completed_per_s),
+    ]
 }
 
 fn per_minute(devices: &[Simulated]) -> Option<Vec<String>> {
