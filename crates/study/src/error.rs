@@ -1,6 +1,6 @@
 //! What can go wrong around a study, and what to do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use events::Hint;
 use thiserror::Error;
@@ -126,9 +126,7 @@ impl Hint for Error {
                 "check the path; 'wearmark study run quickstart' uses the study that comes with it"
             }
             Self::Io { .. } => return None,
-            Self::NoProfile { .. } => {
-                "'wearmark profile list' shows the shipped ones; a file needs its path"
-            }
+            Self::NoProfile { name } => return Some(other_profiles(name)),
             Self::Model(error) => return error.hint(),
             Self::Sim(error) | Self::OnDevice { source: error, .. } => return error.hint(),
             Self::Trace(error) => return error.hint(),
@@ -140,8 +138,13 @@ impl Hint for Error {
             Self::StudyFile { .. } => {
                 "compare with 'wearmark study show quickstart', which prints a complete study file"
             }
-            Self::Artifact { .. } => {
+            // Only a run directory is ours: elsewhere the file may be anything, and is not to go.
+            Self::Artifact { path, .. } if is_in_a_run(path) => {
                 "remove that file and run the same command again: the stage that writes it is redone"
+            }
+            Self::Artifact { .. } => {
+                "name a file that wearmark wrote, such as the measurements.json of 'wearmark probe' \
+                 or what 'wearmark oltp run --save FILE' keeps"
             }
             Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",
             Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
@@ -151,5 +154,46 @@ impl Hint for Error {
             }
         };
         Some(text.to_owned())
+    }
+}
+
+/// Whether a file lies in a run directory.
+fn is_in_a_run(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.join(crate::run_dir::CONFIG).is_file())
+}
+
+/// What to write instead of a profile that does not exist.
+fn other_profiles(name: &str) -> String {
+    let list = "'wearmark profile list' shows the shipped ones; a file needs its path";
+    let near = model::profile::shipped()
+        .iter()
+        .map(|(shipped, _)| (strsim::normalized_damerau_levenshtein(name, shipped), *shipped))
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .filter(|(similarity, _)| *similarity > 0.6);
+    near.map_or_else(|| list.to_owned(), |(_, near)| format!("did you mean '{near}'? {list}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_that_is_nearly_named_is_offered() {
+        let hint = |name: &str| Error::NoProfile { name: name.to_owned() }.hint().unwrap();
+        assert!(hint("intl-p3700").starts_with("did you mean 'intel-p3700'?"));
+        assert!(hint("/dev/sda").starts_with("'wearmark profile list'"));
+    }
+
+    #[test]
+    fn only_files_of_a_run_are_advised_to_be_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("fit.json");
+        let hint = || {
+            let cause = String::new();
+            Error::Artifact { path: path.clone(), what: "", cause }.hint().unwrap()
+        };
+        assert!(!hint().contains("remove"), "{}", hint());
+        std::fs::write(dir.path().join("study.toml"), "").unwrap();
+        assert!(hint().starts_with("remove that file"), "{}", hint());
     }
 }

@@ -125,7 +125,12 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 }
 
 /// Writes a file so that it is either absent, old or whole, also across a power cut.
+///
+/// A device or a pipe is written to as it is: a rename would replace `/dev/stdout` by a file.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Error> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return fs::write(path, content).map_err(Error::io(path, "write"));
+    }
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let temporary = PathBuf::from(temporary);

@@ -39,6 +39,9 @@ pub struct Cli {
     /// Print the result as JSON on standard output.
     #[arg(long, global = true)]
     pub json: bool,
+    /// Replace output files even where wearmark did not make them.
+    #[arg(long, global = true)]
+    pub force: bool,
 }
 
 /// The nouns.

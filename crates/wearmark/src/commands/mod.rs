@@ -3,6 +3,7 @@
 mod doctor;
 mod oltp;
 mod output;
+mod outputs;
 mod probe;
 mod profile;
 mod reference;
@@ -38,6 +39,7 @@ pub struct Context {
 
 /// Runs the command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
+    outputs::check(&cli.command, cli.force)?;
     let context = Context { view: View::new(cli.quiet), quiet: cli.quiet, json: cli.json };
     match cli.command {
         Command::Doctor { directory } => doctor::run(&directory, &context),

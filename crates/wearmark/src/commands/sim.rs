@@ -39,7 +39,7 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &arguments.html {
         let html = report::html(&page(&compared, &profiles, &trace.origin.source));
-        std::fs::write(path, html).map_err(study::Error::io(path, "write"))?;
+        study::run_dir::write_atomically(path, html.as_bytes())?;
     }
     if context.json {
         output::json(&compared.devices)?;

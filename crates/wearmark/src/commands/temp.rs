@@ -28,7 +28,7 @@ pub fn run(command: Temp, context: &Context) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &arguments.html {
         let html = report::html(&page(&plan, &all));
-        std::fs::write(path, html).map_err(study::Error::io(path, "write"))?;
+        study::run_dir::write_atomically(path, html.as_bytes())?;
     }
     if context.json {
         output::json(&all)?;

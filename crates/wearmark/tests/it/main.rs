@@ -6,6 +6,7 @@ mod guide;
 mod main_job;
 mod mistakes;
 mod oltp;
+mod outputs;
 mod program;
 mod schema;
 mod statements;

@@ -22,7 +22,7 @@ pub fn compare(arguments: &OltpCompare, context: &Context) -> anyhow::Result<Out
     if let Some(path) = &arguments.html {
         let names = (arguments.old.display().to_string(), arguments.new.display().to_string());
         let page = page::comparison(&compared, arguments.bound, (&names.0, &names.1));
-        std::fs::write(path, report::html(&page)).map_err(study::Error::io(path, "write"))?;
+        study::run_dir::write_atomically(path, report::html(&page).as_bytes())?;
     }
     if context.json {
         output::json(&compared)?;

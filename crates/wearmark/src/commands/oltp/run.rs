@@ -88,7 +88,7 @@ fn write_transactions(path: &Path, transactions: &[TransactionIo]) -> anyhow::Re
             each.gap_ns,
         ));
     }
-    std::fs::write(path, text).map_err(study::Error::io(path, "write"))?;
+    study::run_dir::write_atomically(path, text.as_bytes())?;
     Ok(())
 }
 
@@ -109,7 +109,7 @@ pub fn keep(set: &RunSet, watching: &Watching) -> anyhow::Result<()> {
     if let (Some(path), Some(run)) = (&watching.html, set.runs.last()) {
         let title = format!("{} on {}", run.result.workload, run.result.dbms);
         let html = report::html(&page::page(set, &title));
-        std::fs::write(path, html).map_err(study::Error::io(path, "write"))?;
+        study::run_dir::write_atomically(path, html.as_bytes())?;
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ pub fn versions(arguments: &OltpVersions, context: &Context) -> anyhow::Result<O
 fn write_page(place: &StatementPlace, page: impl FnOnce() -> Page) -> anyhow::Result<()> {
     if let Some(path) = &place.html {
         let html = report::html(&page());
-        std::fs::write(path, html).map_err(study::Error::io(path, "write"))?;
+        study::run_dir::write_atomically(path, html.as_bytes())?;
     }
     Ok(())
 }

@@ -33,12 +33,7 @@ pub fn run(arguments: &Imitate, context: &Context) -> anyhow::Result<()> {
     let recipe = Recipe::Imitation(Box::new(imitation));
     let text = recipe.to_toml();
     if let Some(path) = &arguments.save_recipe {
-        std::fs::write(path, &text).map_err(|error| {
-            Advice::error(
-                format!("{}: {error}", path.display()),
-                "check the path and the permissions",
-            )
-        })?;
+        study::run_dir::write_atomically(path, text.as_bytes())?;
     }
     let made = recipe.generate(arguments.seed, Some(requests))?;
     if let Some(path) = &arguments.output {

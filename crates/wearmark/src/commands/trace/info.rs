@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use anyhow::Context as _;
 use events::{Ending, Event, Sink};
 use report::format;
 use study::page::trace::{Place, page, screen};
@@ -31,8 +30,8 @@ pub fn run(arguments: &TraceInfo, context: &Context) -> anyhow::Result<Outcome> 
     }
     let place = place(arguments, &reading);
     if let Some(file) = &arguments.html {
-        let written = std::fs::write(file, report::html(&page(&info, &place)));
-        written.with_context(|| format!("{}: cannot be written", file.display()))?;
+        let html = report::html(&page(&info, &place));
+        study::run_dir::write_atomically(file, html.as_bytes())?;
     }
     if context.json {
         output::json(&info)?;
