@@ -3,6 +3,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use trace::formats::Format;
+use formats::Format;
 
 fuzz_target!(|data: &[u8]| wearmark_fuzz::check(Format::Tencent, data));

@@ -6,8 +6,8 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use formats::{Format, ReadOptions, TimeUnit, own, read_from};
 use trace::Trace;
-use trace::formats::{Format, ReadOptions, TimeUnit, own, read_from};
 
 /// Inputs beyond this find nothing that shorter ones do not.
 pub const LONGEST_BYTES: usize = 256 << 10;

@@ -67,7 +67,7 @@ pub enum Error {
     Sim(#[from] sim::Error),
     /// A trace could not be read or written.
     #[error(transparent)]
-    Trace(#[from] trace::Error),
+    Trace(#[from] formats::Error),
     /// The disk could not be measured, or a replay failed.
     #[error(transparent)]
     Probe(#[from] probe::Error),

@@ -9,7 +9,7 @@ mod temp;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use trace::formats::{Format, TimeUnit};
+use formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
 pub use oltp::{

@@ -23,7 +23,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         capture::Error,
         model::Error,
         model::profile::disksim::ImportError,
-        trace::Error,
+        formats::Error,
         trace::generate::Invalid,
         trace::surgery::Error,
         Advice

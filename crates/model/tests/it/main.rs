@@ -10,6 +10,7 @@ mod observed;
 mod properties;
 mod queued_cache;
 mod read_cache;
+mod shipped;
 mod snapshots;
 mod support;
 mod write_cache_oracle;

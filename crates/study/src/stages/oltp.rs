@@ -113,8 +113,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         return Ok(());
     }
     if let Some(captured) = &observed.captured {
-        trace::formats::own::write(&captured.logical, &context.run.join(LOGICAL_TRACE))?;
-        trace::formats::own::write(&captured.device, &context.run.join(DEVICE_TRACE))?;
+        formats::own::write(&captured.logical, &context.run.join(LOGICAL_TRACE))?;
+        formats::own::write(&captured.device, &context.run.join(DEVICE_TRACE))?;
     }
     context.run.write_json(ACCOUNTS, &observed.accounts)?;
     context.run.write_json(RESULT, &observed.result)

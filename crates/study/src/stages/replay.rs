@@ -48,7 +48,7 @@ pub fn mode(trace: &Trace) -> Mode {
 
 /// The captured device trace, cut to the length that the study validates on.
 pub(crate) fn replayed_part(context: &Context<'_>) -> Result<Trace, Error> {
-    let trace = trace::formats::own::read(&context.run.join(DEVICE_TRACE))?;
+    let trace = formats::own::read(&context.run.join(DEVICE_TRACE))?;
     Ok(first(trace, context.study.validate.duration))
 }
 

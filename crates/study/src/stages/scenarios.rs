@@ -13,7 +13,7 @@ pub const SCENARIOS: &str = "scenarios.json";
 
 /// Runs the stage.
 pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
-    let trace = trace::formats::own::read(&context.run.join(DEVICE_TRACE))?;
+    let trace = formats::own::read(&context.run.join(DEVICE_TRACE))?;
     let result: OltpResult = context.run.read_json(RESULT)?;
     let all: u64 = result.transactions.iter().map(|kind| kind.count).sum();
     let share = result.of(Kind::NewOrder).map_or(0, |kind| kind.count) as f64 / all.max(1) as f64;

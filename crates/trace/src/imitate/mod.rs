@@ -265,7 +265,6 @@ mod tests {
     #[track_caller]
     fn check(trace: &Trace) {
         let found = compare(trace, &imitated(trace, trace.count() as u64));
-        println!("{}: {found:?}", trace.origin.source);
         assert!(found.size_error <= 0.02 && found.gap_error <= 0.02, "{found:?}");
         assert!(
             found.read_share_points.abs() <= 0.5 && found.stream_share_points <= 0.5,

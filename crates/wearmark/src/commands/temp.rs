@@ -74,7 +74,7 @@ fn write_traces(prefix: &Path, all: &[Measured], several: bool) -> anyhow::Resul
         let place = if several { format!("-{place}") } else { String::new() };
         let mut path = prefix.as_os_str().to_owned();
         path.push(format!("{place}-{}.parquet", measured.resources().cluster));
-        ::trace::formats::own::write(trace, Path::new(&path))?;
+        formats::own::write(trace, Path::new(&path))?;
     }
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use formats::own;
 use trace::Trace;
-use trace::formats::own;
 
 use crate::program::{fine, place, run};
 

@@ -44,7 +44,7 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
             for (name, trace) in &traces {
                 let mut path = prefix.as_os_str().to_owned();
                 path.push(format!("-{name}.parquet"));
-                ::trace::formats::own::write(trace, Path::new(&path))?;
+                formats::own::write(trace, Path::new(&path))?;
             }
             if !transactions.is_empty() {
                 let mut path = prefix.as_os_str().to_owned();

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use formats::Format;
 use trace::Trace;
-use trace::formats::{self, Format};
 
 use super::input;
 use crate::cli::Convert;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use trace::formats::own;
+use formats::own;
 use trace::generate::{Recipe, find_shipped, patterns, shipped};
 
 use crate::cli::Generate;

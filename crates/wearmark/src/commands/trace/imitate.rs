@@ -1,7 +1,7 @@
 //! `wearmark trace imitate`
 
+use formats::own;
 use serde::Serialize;
-use trace::formats::own;
 use trace::generate::Recipe;
 use trace::imitate::{self, Distances};
 

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use events::{Ending, Event, Sink};
+use formats::Reading;
 use report::format;
 use study::page::trace::{Place, page, screen};
-use trace::formats::Reading;
 use trace::info::{Info, Options, StreamInfo, characterise_with};
 
 use super::input;

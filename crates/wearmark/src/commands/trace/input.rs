@@ -1,7 +1,7 @@
 //! Reading a trace for any command that takes one: options, what was understood, warnings.
 
 use events::{Sink, Warning};
-use trace::formats::{self, Notes, ReadOptions, Reading};
+use formats::{Notes, ReadOptions, Reading};
 
 use crate::cli::{self, NumericOp, TraceInput};
 use crate::commands::Context;

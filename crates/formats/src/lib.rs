@@ -1,0 +1,235 @@
+//! Traces on disk: one file per format, and [`read`], which tells them apart.
+//!
+//! [`own`] keeps everything a [`Trace`] holds; the others are what public archives and other tools
+//! use. A format is recognised by what the file contains, never by its name, and [`read`] says what it
+//! saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a format
+//! implements is in [`decode`].
+//!
+//! An edge crate: it opens files, starts threads and maps memory. `unsafe` stands in two files only,
+//! `machine.rs` (vector instructions) and `huge.rs` (large pages), each property-tested against safe
+//! code.
+
+#![deny(unsafe_code)]
+
+mod alibaba;
+pub mod blkparse;
+mod blktrace;
+mod block_events;
+pub mod decode;
+mod detect;
+mod disksim;
+mod disksim_validate;
+mod engine;
+mod error;
+mod fields;
+mod finish;
+pub mod fio_iolog;
+mod fio_latency;
+mod hfplayer;
+mod hp_srt;
+mod huge;
+mod input;
+mod machine;
+mod msr;
+pub mod notes;
+mod options;
+mod oracle_general;
+mod order;
+pub mod own;
+mod parallel;
+mod pieces;
+mod records;
+mod sanity;
+mod scan;
+mod spc;
+mod ssdsim;
+mod streams;
+mod systor17;
+mod table;
+mod tencent;
+#[cfg(test)]
+mod text_tests;
+mod vscsi;
+mod vscsi_csv;
+mod whole_file;
+mod wiscsee;
+mod words;
+mod write;
+
+use std::path::Path;
+
+use trace::Trace;
+
+pub use detect::{Alternative, Detected, detect};
+pub use error::{Error, Result};
+pub use finish::START_FACT;
+pub use input::STANDARD_INPUT;
+pub use notes::Notes;
+pub use options::{ReadOptions, TimeUnit};
+pub use streams::{MOST_STREAMS, Streams};
+pub use table::Format;
+pub use write::write;
+
+use decode::Batch;
+use engine::Engine;
+use input::Input;
+use table::{Entry, Reader};
+
+/// A sector, where formats count in sectors.
+pub const SECTOR_BYTES: u32 = 512;
+
+/// What [`read`] gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// The trace.
+    pub trace: Trace,
+    /// What the file was taken for.
+    pub detected: Detected,
+    /// What else there is to say.
+    pub notes: Notes,
+}
+
+/// Reads a trace of any known format; the path `-` is standard input. Files may be compressed.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
+    let mut input = Input::open(path)?;
+    let detected = detect::choose(&mut input, options)?;
+    let entry = detect::entry_of(&detected, input.path())?;
+    let mut notes = Notes::default();
+    let trace = match entry.reader {
+        Reader::File(read) if input.can_be_read_again() => read(path, options, &mut notes)?,
+        Reader::File(_) => {
+            return Err(Error::Format {
+                path: input.path().to_owned(),
+                cause: format!("{} cannot be read from a stream", entry.format.title()),
+                hint: "give the name of the uncompressed file".to_owned(),
+            });
+        }
+        Reader::Lines(_) | Reader::Stream(_) => {
+            let inputs = parts(path, input, entry)?;
+            decode_all(inputs, entry, options, &mut notes)?
+        }
+    };
+    Ok(Reading { trace, detected, notes })
+}
+
+/// Reads a trace of a known format from anything; `path` is what errors and the origin call it.
+pub fn read_from(
+    reader: impl std::io::Read + Send + 'static,
+    path: &Path,
+    format: Format,
+    options: &ReadOptions,
+) -> Result<(Trace, Notes)> {
+    let mut notes = Notes::default();
+    let entry = detect::entry_named(format, path)?;
+    let input = Input::new(reader, path, None)?;
+    let trace = decode_all(vec![input], entry, options, &mut notes)?;
+    Ok((trace, notes))
+}
+
+/// Every file of the trace that `path` is one of; `input` is that one, open.
+fn parts(path: &Path, input: Input, entry: &Entry) -> Result<Vec<Input>> {
+    let Some(parts) = entry.parts.filter(|_| path != Path::new(STANDARD_INPUT)) else {
+        return Ok(vec![input]);
+    };
+    let paths = parts(path).map_err(Error::io(path))?;
+    if paths.len() < 2 {
+        return Ok(vec![input]);
+    }
+    paths.iter().map(|path| Input::open(path)).collect()
+}
+
+fn decode_all(
+    mut inputs: Vec<Input>,
+    entry: &Entry,
+    options: &ReadOptions,
+    notes: &mut Notes,
+) -> Result<Trace> {
+    let mut batch = Batch::new(Streams::new(entry.stream_prefix), entry.has_service);
+    let path = inputs[0].path().to_owned();
+    let mut engine = Engine { lenient: options.lenient, grammar: entry.grammar, notes };
+    match entry.reader {
+        Reader::Lines(format) if options.threads > 1 => {
+            let (format, threads) = (format(options), options.threads);
+            parallel::lines(&mut engine, &mut inputs[0], &*format, &mut batch, threads)?;
+        }
+        Reader::Lines(format) => engine.lines(&mut inputs[0], &*format(options), &mut batch)?,
+        Reader::Stream(decoder) => {
+            engine.stream(&mut inputs, &mut *decoder(options), &mut batch)?;
+        }
+        Reader::File(_) => {
+            let cause = format!("{} is read from a file of its own", entry.format.title());
+            return Err(Error::Format { path, cause, hint: "give its name".to_owned() });
+        }
+    }
+    let trace = finish::finish(batch, entry, &path, notes);
+    sanity::check(&trace, entry, options, notes);
+    Ok(trace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use events::Hint;
+    use std::path::PathBuf;
+    use trace::generate::{Pattern, poisson};
+    use units::Rate;
+
+    /// A file of that content, and the directory that keeps it alive.
+    fn file(content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("trace");
+        std::fs::write(&path, content).expect("written");
+        (directory, path)
+    }
+
+    fn read_plain(path: &Path) -> Result<Reading> {
+        read(path, &ReadOptions::default())
+    }
+
+    #[test]
+    fn formats_are_told_apart_by_content() {
+        let (_directory, path) = file(b"");
+        let trace = poisson(1, 100, Rate(1000.0), &Pattern::default());
+        own::write(&trace, &path).expect("written");
+        let Reading { trace: read_back, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((read_back, detected.format), (trace.clone(), Format::Own));
+        write(&trace, &path, Format::Spc).expect("written");
+        let Reading { trace: read_back, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((read_back.due, detected.format), (trace.due, Format::Spc));
+        assert!(detected.evidence.contains("0,"), "{}", detected.evidence);
+    }
+
+    #[track_caller]
+    fn check_foreign(content: &[u8], expected: &str) {
+        let (_directory, path) = file(content);
+        let error = read_plain(&path).expect_err("foreign");
+        assert!(matches!(error, Error::Foreign { .. }) && error.hint().is_some());
+        let text = error.to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_it_looks_like() {
+        check_foreign(b"", "it is empty");
+        check_foreign(b"\n \n", "it is empty");
+        check_foreign(b"\x7fELF\x02", "'\\u{7f}ELF\\u{2}', which fits none of the formats");
+        check_foreign(b"Timestamp,Response,IOType\n", "it starts with 'Timestamp,Response,IOType'");
+        check_foreign(b"PAR2 and so on", "'PAR2 and so on'");
+    }
+
+    #[test]
+    fn a_wrong_line_behind_a_right_one_is_an_error_of_that_line() {
+        let (_directory, path) = file(b"0,1,512,r,0.0\nnonsense\n");
+        let error = read_plain(&path).expect_err("a wrong line");
+        assert!(error.to_string().contains("trace:2: ASU is not"), "{error}");
+        assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn a_missing_file_or_a_directory_is_an_error() {
+        let (directory, _path) = file(b"");
+        assert!(matches!(read_plain(directory.path()), Err(Error::Io { .. })));
+        let error = read_plain(&directory.path().join("none")).expect_err("missing");
+        assert_eq!(error.hint().as_deref(), Some("check the path"));
+    }
+}

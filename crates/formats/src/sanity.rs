@@ -1,0 +1,223 @@
+//! Whether a trace can be what it was read as: a wrong unit of time, sector or size shows in figures
+//! that no device and no load have, and the check names what would fit.
+//!
+//! Nothing here changes a trace. The bounds are far from anything real: more than 20 million requests
+//! a second, less than one in twenty minutes, five years, mean sizes beyond 64 MiB, addresses beyond
+//! 64 PiB.
+
+use events::Warning;
+use trace::{Op, Trace};
+
+use super::notes::{Notes, STAGE};
+use super::table::Entry;
+use super::{ReadOptions, TimeUnit};
+
+/// Fewer requests say nothing about a rate.
+const LEAST_REQUESTS: usize = 100;
+const MOST_PER_S: f64 = 20e6;
+const LEAST_PER_S: f64 = 1.0 / 1200.0;
+const LONGEST_S: f64 = 5.0 * 365.25 * 86_400.0;
+const LARGEST_MEAN_BYTES: u64 = 64 << 20;
+const FARTHEST_BYTES: u64 = 64 << 50;
+/// Rates among which another unit of time is worth naming.
+const USUAL_PER_S: std::ops::Range<f64> = 0.1..2e6;
+
+/// Adds to the notes what is suspect about a trace.
+pub(super) fn check(trace: &Trace, entry: &Entry, options: &ReadOptions, notes: &mut Notes) {
+    let found = [
+        order(trace, notes),
+        times(trace),
+        coarse(trace),
+        sizes(trace),
+        addresses(trace),
+        capacity(trace, options),
+        empty(trace),
+    ];
+    notes.warnings.extend(found.into_iter().flatten());
+    if let Some(unit) = options.time_unit {
+        notes.understood.push(format!("times in {} as stated", unit.name()));
+    }
+    notes.understood.push(entry.grammar.to_owned());
+    notes.understood.retain(|line| !line.is_empty());
+}
+
+fn order(trace: &Trace, notes: &Notes) -> Option<Warning> {
+    let (late, count) = (notes.out_of_order, trace.count());
+    let message = format!("{late} of {count} requests stood behind a later one; sorted by time");
+    (late > 0).then(|| Warning::new(STAGE, "trace_unsorted", message))
+}
+
+fn times(trace: &Trace) -> Option<Warning> {
+    if trace.count() < LEAST_REQUESTS {
+        return None;
+    }
+    let count = (trace.count() - 1) as f64;
+    let span_s = (trace.due[trace.count() - 1] - trace.due[0]) as f64 * 1e-9;
+    let rate = count / span_s.max(1e-9);
+    let what = if rate > MOST_PER_S {
+        format!("{rate:.1e} requests per second")
+    } else if span_s > LONGEST_S {
+        format!("a span of {:.1} years", span_s / 86_400.0 / 365.25)
+    } else if rate < LEAST_PER_S {
+        format!("a request every {:.0} minutes", 1.0 / rate / 60.0)
+    } else {
+        return None;
+    };
+    let mut hint = "check the unit of the times and state it".to_owned();
+    // Names the unit by which the times would have to be wrong.
+    for unit in TimeUnit::ALL {
+        for read_as in TimeUnit::ALL {
+            let other = rate * read_as.nanos() as f64 / unit.nanos() as f64;
+            if unit != read_as && USUAL_PER_S.contains(&other) && hint.len() < 120 {
+                hint.push_str(&format!(
+                    "; if what was read as {} is {}, there are {other:.1} requests per second",
+                    read_as.name(),
+                    unit.name()
+                ));
+            }
+        }
+    }
+    let message = format!("{what}: the unit of the times is probably another");
+    Some(Warning::new(STAGE, "trace_times_implausible", message).with_hint(hint))
+}
+
+/// Times of whole seconds under a load of many requests per second.
+fn coarse(trace: &Trace) -> Option<Warning> {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let whole = trace.due.iter().all(|due| due.is_multiple_of(SECOND_NS));
+    let seconds = trace.due.last().copied().unwrap_or(0) / SECOND_NS + 1;
+    let many = trace.count() as u64 >= 2 * seconds && trace.count() >= LEAST_REQUESTS;
+    (whole && many).then(|| {
+        let message = "all times are whole seconds: arrivals within a second are not known";
+        Warning::new(STAGE, "trace_times_coarse", message)
+    })
+}
+
+fn sizes(trace: &Trace) -> Option<Warning> {
+    let bytes: u64 = trace.len.iter().map(|len| u64::from(*len)).sum();
+    let mean = bytes / (trace.count() as u64).max(1);
+    (mean > LARGEST_MEAN_BYTES).then(|| {
+        let message = format!("the mean request has {} MiB: sizes may be in bytes", mean >> 20);
+        let hint = "check the unit of the sizes and state the size of a sector";
+        Warning::new(STAGE, "trace_sizes_implausible", message).with_hint(hint)
+    })
+}
+
+fn addresses(trace: &Trace) -> Option<Warning> {
+    let extent = trace.extent().0;
+    (extent > FARTHEST_BYTES).then(|| {
+        let message =
+            format!("requests reach to {} PiB: offsets may be in a smaller unit", extent >> 50);
+        let hint = "check the unit of the offsets and state the size of a sector";
+        Warning::new(STAGE, "trace_addresses_implausible", message).with_hint(hint)
+    })
+}
+
+fn capacity(trace: &Trace, options: &ReadOptions) -> Option<Warning> {
+    let capacity = options.capacity?.0;
+    let ends = trace.offset.iter().zip(&trace.len).map(|(offset, len)| offset + u64::from(*len));
+    let beyond = ends.filter(|end| *end > capacity).count();
+    (beyond > 0).then(|| {
+        let message = format!(
+            "{beyond} of {} requests end beyond the stated capacity of {capacity} bytes; the \
+             last at {}",
+            trace.count(),
+            trace.extent().0
+        );
+        let hint = "check the capacity and the size of a sector, or remap the trace";
+        Warning::new(STAGE, "trace_beyond_capacity", message).with_hint(hint)
+    })
+}
+
+fn empty(trace: &Trace) -> Option<Warning> {
+    let moves = |op: Op| matches!(op, Op::Read | Op::Write);
+    let ops = trace.op.iter().zip(&trace.len);
+    let count = ops.filter(|(op, len)| **len == 0 && moves(**op)).count();
+    (count > 0).then(|| {
+        let message = format!("{count} of {} reads and writes have no bytes", trace.count());
+        Warning::new(STAGE, "trace_empty_requests", message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::entry;
+    use super::super::{Format, read_from};
+    use super::*;
+    use std::path::Path;
+    use units::Bytes;
+
+    /// Codes of the warnings of a reading.
+    fn read(format: Format, options: &ReadOptions, text: String) -> Vec<Warning> {
+        assert!(entry(format).is_some());
+        let input = std::io::Cursor::new(text.into_bytes());
+        let (_, notes) = read_from(input, Path::new("trace"), format, options).expect("reads");
+        notes.warnings
+    }
+
+    fn codes(warnings: &[Warning]) -> Vec<&str> {
+        warnings.iter().map(|warning| warning.code.as_str()).collect()
+    }
+
+    /// 200 requests with so many units of time between them.
+    fn ssdsim(step: u64, size: u64) -> String {
+        (0..200)
+            .map(|n| format!("{} 0 {} {size} 1\n", n * step, n * 8))
+            .collect::<Vec<_>>()
+            .concat()
+    }
+
+    #[test]
+    fn usual_traces_raise_no_warning() {
+        assert!(read(Format::Ssdsim, &ReadOptions::default(), ssdsim(1_000_000, 8)).is_empty());
+    }
+
+    #[test]
+    fn a_wrong_unit_of_time_is_named() {
+        let plain = ReadOptions::default();
+        // Microseconds and milliseconds that are read as nanoseconds.
+        let warnings = read(Format::Ssdsim, &plain, ssdsim(20, 8));
+        assert_eq!(codes(&warnings), ["trace_times_implausible"]);
+        let hint = "if what was read as ns is us, there are 50000.0 requests per second";
+        assert!(warnings[0].hint.contains(hint), "{}", warnings[0].hint);
+        // Nanoseconds that are read as milliseconds: years.
+        let wrong = ReadOptions { time_unit: Some(TimeUnit::Milliseconds), ..plain };
+        let warnings = read(Format::Ssdsim, &wrong, ssdsim(1_000_000_000, 8));
+        assert_eq!(codes(&warnings), ["trace_times_implausible"]);
+        assert!(warnings[0].message.starts_with("a span of 6.3 years"), "{}", warnings[0].message);
+        let slow = ReadOptions { time_unit: Some(TimeUnit::Microseconds), ..wrong };
+        let warnings = read(Format::Ssdsim, &slow, ssdsim(2_000_000_000, 8));
+        assert!(warnings[0].message.starts_with("a request every 33 minutes"));
+    }
+
+    #[test]
+    fn sizes_and_addresses_beyond_reason_are_named() {
+        let warnings = read(Format::Ssdsim, &ReadOptions::default(), ssdsim(1_000_000, 1 << 18));
+        assert_eq!(codes(&warnings), ["trace_sizes_implausible"]);
+        let far = format!("0 0 {} 8 1\n", 1u64 << 48);
+        let warnings = read(Format::Ssdsim, &ReadOptions::default(), far);
+        assert_eq!(codes(&warnings), ["trace_addresses_implausible"]);
+    }
+
+    #[test]
+    fn requests_beyond_the_capacity_are_counted() {
+        let options =
+            ReadOptions { capacity: Some(Bytes(100 * 8 * 512)), ..ReadOptions::default() };
+        let warnings = read(Format::Ssdsim, &options, ssdsim(1_000_000, 8));
+        assert_eq!(codes(&warnings), ["trace_beyond_capacity"]);
+        assert!(warnings[0].message.starts_with("100 of 200 requests end beyond"));
+        let enough = ReadOptions { capacity: Some(Bytes(200 * 8 * 512)), ..options };
+        assert!(read(Format::Ssdsim, &enough, ssdsim(1_000_000, 8)).is_empty());
+    }
+
+    #[test]
+    fn order_coarse_times_and_empty_requests_are_told() {
+        let line = |n| format!("{},8,8,1,0\n", 1_538_323_200 + (n / 20) % 5);
+        let tencent = (0..200).map(line).collect::<Vec<_>>().concat();
+        let warnings = read(Format::Tencent, &ReadOptions::default(), tencent);
+        assert_eq!(codes(&warnings), ["trace_unsorted", "trace_times_coarse"]);
+        assert!(warnings[0].message.starts_with("80 of 200 requests"), "{}", warnings[0].message);
+        let warnings = read(Format::Ssdsim, &ReadOptions::default(), "5 0 3 0 1\n".to_owned());
+        assert_eq!(codes(&warnings), ["trace_empty_requests"]);
+    }
+}
