@@ -13,6 +13,9 @@ pub enum Error {
     /// The trace breaks its own invariants.
     #[error("the trace is malformed: {0}")]
     Malformed(#[from] trace::Malformed),
+    /// A system of terminals, processors, locks, log and storage that cannot exist.
+    #[error("the transactions cannot be simulated: {0}")]
+    Setup(String),
     /// A request does not fit on the device.
     #[error(
         "request {index} ends at byte {end}, beyond the device's capacity of {capacity_bytes} bytes"
@@ -31,6 +34,7 @@ impl Hint for Error {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NotObserved => "use a trace captured by wearmark, or replay it open loop".into(),
+            Self::Setup(_) => "change the option or the capture that it came from".into(),
             Self::Malformed(_) => "convert the trace again from its source".into(),
             Self::BeyondCapacity { .. } => {
                 "choose a profile with a larger capacity, or scale the trace's addresses".into()

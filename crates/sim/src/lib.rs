@@ -9,6 +9,9 @@
 //!   al. 2011, figure 6).
 //! - [`closed_loop_depth`]: a fixed number of outstanding synthetic requests, the papers' micro
 //!   benchmark in virtual time.
+//! - [`transactions`]: terminals, processors, locks, a log with group commit, background tasks and
+//!   devices; transactions are drawn from captured samples, and everything that they wait for is
+//!   simulated.
 //! - [`replay_with`] also says where the time of the requests went, and [`timeline`] what the device
 //!   did meanwhile.
 //!
@@ -25,6 +28,7 @@ mod outcome;
 mod replay;
 mod synthetic;
 pub mod timeline;
+pub mod transactions;
 mod users;
 
 pub use breakdown::{Breakdown, MeanPath, Part};

@@ -10,3 +10,4 @@ mod queued;
 mod queueing;
 mod replay;
 mod timeline;
+mod transactions;

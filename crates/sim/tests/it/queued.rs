@@ -11,7 +11,7 @@ use units::{Bytes, Nanos};
 
 /// Takes `offset` ns for a request at `offset`, the lowest offset first, the earliest at a tie.
 #[derive(Default)]
-struct LowestFirst {
+pub struct LowestFirst {
     clock: u64,
     /// (offset, ticket)
     waiting: Vec<(u64, u64)>,

@@ -1,0 +1,107 @@
+//! Commits: who flushes the log, who waits, when locks are released.
+
+use trace::Op;
+
+use super::engine::{Engine, Then};
+use super::events::What;
+use super::log::Stage;
+use super::outcome::Wait;
+
+impl Engine<'_> {
+    /// An actor asks that the log be durable up to its last record.
+    pub(super) fn commit(&mut self, id: u32) {
+        let (rule, task) = (self.setup.log.rule, self.is_task(id));
+        if task {
+            self.actors[id as usize].position = self.log.inserted();
+        } else if !self.log.is_flushed(self.actors[id as usize].position) {
+            self.log.outcome.commits += 1;
+        }
+        if !rule.locks_outlive_flush {
+            self.unlock(id);
+        }
+        if self.setup.log.commit_waits || task {
+            self.actors[id as usize].then = Then::Check;
+        } else {
+            self.unlock(id);
+        }
+    }
+
+    /// Whether the actor's last record is durable; otherwise it waits or leads.
+    pub(super) fn committed(&mut self, id: u32) -> bool {
+        if self.log.is_flushed(self.actors[id as usize].position) {
+            return true;
+        }
+        let leads = self.log.lead_or_wait(id, self.now);
+        let actor = &mut self.actors[id as usize];
+        actor.wait = if leads { Wait::LogFlush } else { Wait::LogWait } as usize;
+        if leads {
+            let stage = self.log.first_stage();
+            actor.then = Then::Lead(stage);
+            self.lead(id, stage);
+        }
+        false
+    }
+
+    /// The holder of the log takes its next stage; gives what it must compute, ns.
+    pub(super) fn lead(&mut self, id: u32, stage: Stage) -> Option<u64> {
+        let class = self.setup.log.class;
+        let next = match stage {
+            Stage::Fill { left } => {
+                let (bytes, at, next) = self.log.fill(left);
+                self.issue(id, Wait::LogFlush, (class, Op::Write), (bytes, at));
+                next
+            }
+            Stage::FillFlush => {
+                self.issue(id, Wait::LogFlush, (class, Op::Flush), (0, 0));
+                Stage::Write
+            }
+            Stage::Write => {
+                let (bytes, at) = self.log.write();
+                self.issue(id, Wait::LogFlush, (class, Op::Write), (bytes, at));
+                Stage::Flush
+            }
+            Stage::Flush => {
+                self.issue(id, Wait::LogFlush, (class, Op::Flush), (0, 0));
+                Stage::Computed
+            }
+            Stage::Computed => {
+                self.actors[id as usize].then = Then::Lead(Stage::Release);
+                return Some(self.processors.scaled(self.setup.log.leader_cpu_ns));
+            }
+            Stage::Release => unreachable!("released by its caller"),
+        };
+        self.actors[id as usize].then = Then::Lead(next);
+        None
+    }
+
+    /// Releases the log and wakes those who waited for it.
+    pub(super) fn release_log(&mut self, id: u32) {
+        self.actors[id as usize].then = Then::Check;
+        let actors = &self.actors;
+        let mut woken = std::mem::take(&mut self.woken);
+        woken.clear();
+        let positions = |waiter: u32| actors[waiter as usize].position;
+        woken.extend_from_slice(self.log.release(positions, self.now));
+        let ns = self.processors.scaled(self.setup.log.waiter_cpu_ns);
+        for waiter in &woken {
+            self.charge(*waiter);
+            if ns == 0 {
+                self.events.push(self.now, What::Go(*waiter));
+            } else {
+                let burst = &mut self.actors[*waiter as usize].burst;
+                self.processors.ready(*waiter, ns, burst, self.now, &mut self.events);
+            }
+        }
+        self.woken = woken;
+    }
+
+    /// Releases all locks of an actor.
+    pub(super) fn unlock(&mut self, id: u32) {
+        while let Some(key) = self.actors[id as usize].keys.pop() {
+            if let Some(next) = self.locks.release(key, id) {
+                self.charge(next);
+                self.events.push(self.now, What::Go(next));
+            }
+        }
+    }
+}

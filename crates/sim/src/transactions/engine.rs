@@ -1,0 +1,399 @@
+//! The loop over events, and what each does to the system.
+
+use model::Device;
+use stats::rng::Rng;
+use trace::Op;
+
+use super::desk::{Desk, Tally};
+use super::events::{Events, What};
+use super::locks::Locks;
+use super::log::{LogState, Stage};
+use super::outcome::{TransactionOutcome, Wait, Waits};
+use super::processors::{Burst, Processors};
+use super::setup::{Load, Pace, Setup};
+use super::storage::{Ask, Storage};
+use super::template::Step;
+use crate::Error;
+
+/// Simulates the system on devices, one per number that its file classes name.
+///
+/// # Errors
+/// Where the setup cannot be simulated; see [`Setup::check`].
+pub fn transactions(
+    devices: &mut [Box<dyn Device>],
+    setup: &Setup,
+) -> Result<TransactionOutcome, Error> {
+    setup.check(devices.len())?;
+    let mut engine = Engine::new(devices, setup);
+    engine.begin();
+    engine.run();
+    Ok(engine.finish())
+}
+
+/// What an actor does when it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Then {
+    /// Its next step.
+    #[default]
+    Step,
+    /// Looks whether its log position is durable.
+    Check,
+    /// Holds the log and goes on with it.
+    Lead(Stage),
+    /// Nothing: it waits for a transaction or a round.
+    Rest,
+}
+
+/// A terminal or a background task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Actor {
+    /// Next step and one past the last.
+    pub(super) at: u32,
+    pub(super) end: u32,
+    pub(super) kind: u16,
+    pub(super) then: Then,
+    /// What it waits for since when.
+    pub(super) wait: usize,
+    pub(super) since: u64,
+    /// When its transaction was asked for.
+    pub(super) asked: u64,
+    /// Whether it has one.
+    pub(super) busy: bool,
+    /// Its last position in the log.
+    pub(super) position: u64,
+    pub(super) burst: Burst,
+    pub(super) waits: Waits,
+    pub(super) keys: Vec<u32>,
+}
+
+/// A background task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) pace: Pace,
+    /// First step and one past the last of each round.
+    pub(super) rounds: Vec<(u32, u32)>,
+    pub(super) done: u64,
+    pub(super) active: bool,
+    /// Rounds owed for transactions that ended.
+    pub(super) owed: f64,
+}
+
+pub(super) struct Engine<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) now: u64,
+    pub(super) events: Events,
+    pub(super) steps: Vec<Step>,
+    /// Terminals, then background tasks.
+    pub(super) actors: Vec<Actor>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) processors: Processors,
+    pub(super) locks: Locks,
+    pub(super) log: LogState<'a>,
+    pub(super) storage: Storage<'a>,
+    pub(super) desk: Desk,
+    pub(super) tally: Tally,
+    pub(super) rng: Rng,
+    /// Those whom a release of the log wakes.
+    pub(super) woken: Vec<u32>,
+}
+
+impl<'a> Engine<'a> {
+    fn new(devices: &'a mut [Box<dyn Device>], setup: &'a Setup) -> Self {
+        let count = setup.terminals as usize + setup.background.len();
+        let mut steps = setup.templates.steps.clone();
+        let tasks = setup.background.iter().map(|task| {
+            let rounds = task.rounds.iter().map(|round| {
+                let first = steps.len() as u32;
+                steps.extend_from_slice(round);
+                (first, steps.len() as u32)
+            });
+            let rounds = rounds.collect();
+            Task { pace: task.pace, rounds, done: 0, active: false, owed: 0.0 }
+        });
+        let tasks = tasks.collect();
+        Self {
+            setup,
+            now: 0,
+            events: Events::default(),
+            actors: vec![Actor { then: Then::Rest, ..Actor::default() }; count],
+            tasks,
+            processors: Processors::new(&setup.processors),
+            locks: Locks::new(&setup.locks),
+            log: LogState::new(&setup.log),
+            storage: Storage::new(devices, &setup.classes, count),
+            desk: Desk::default(),
+            tally: Tally::new(setup),
+            rng: Rng::new(setup.seed),
+            woken: Vec::new(),
+            steps,
+        }
+    }
+
+    fn begin(&mut self) {
+        for terminal in 0..self.setup.terminals {
+            match self.setup.load {
+                Load::Closed(_) => self.think(terminal),
+                Load::Open { .. } => {
+                    let none = self.desk.free(terminal);
+                    assert!(none.is_none(), "nothing has arrived yet");
+                }
+            }
+        }
+        if matches!(self.setup.load, Load::Open { .. }) {
+            self.next_arrival();
+        }
+        for (task, of) in (0u32..).zip(&self.tasks) {
+            if let Pace::Every(ns) = of.pace {
+                self.events.push(ns, What::Round(task));
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            if self.storage.look(self.events.next_time(), &mut self.events) {
+                continue;
+            }
+            let Some((at, what)) = self.events.pop() else { return };
+            if self.tally.over(at) {
+                self.now = self.now.max(at.min(self.end()));
+                return;
+            }
+            assert!(at >= self.now, "time never runs back");
+            self.now = at;
+            self.happen(what);
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.setup.length.warmup_ns + self.setup.length.measure_ns
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Burst(actor) => self.burst(actor),
+            What::Shared(generation) => {
+                if let Some(actor) = self.processors.shared(generation, self.now, &mut self.events)
+                {
+                    self.computed(actor);
+                    if let Some(ns) = self.advance(actor) {
+                        self.go_on(actor, ns);
+                    }
+                }
+            }
+            What::Go(actor) => {
+                self.charge(actor);
+                self.go(actor);
+            }
+            What::IoDone(actor) => {
+                self.charge(actor);
+                self.storage.completed(actor, self.now);
+                self.go(actor);
+            }
+            What::Start(terminal) => {
+                self.desk.asked += u64::from(matches!(self.setup.load, Load::Closed(_)));
+                self.start(terminal);
+            }
+            What::Arrival => {
+                self.next_arrival();
+                if let Some(terminal) = self.desk.arrive(self.now) {
+                    self.actors[terminal as usize].asked = self.now;
+                    self.start(terminal);
+                }
+            }
+            What::Round(task) => self.round(task),
+        }
+    }
+
+    /// The slice of an actor is over.
+    fn burst(&mut self, id: u32) {
+        self.computed(id);
+        let actor = &self.actors[id as usize];
+        let left = actor.burst.left;
+        let next = if left > 0 {
+            self.processors.next(id, true)
+        } else if let Some(ns) = self.advance(id) {
+            return self.go_on(id, ns);
+        } else {
+            self.processors.next(id, false)
+        };
+        if let Some(next) = next {
+            self.processors.run(
+                next,
+                0,
+                &mut self.actors[next as usize].burst,
+                self.now,
+                &mut self.events,
+            );
+        }
+    }
+
+    /// Charges what an actor has run and what it has waited to run.
+    fn computed(&mut self, id: u32) {
+        let actor = &mut self.actors[id as usize];
+        let passed = self.now - actor.since;
+        let ran = actor.burst.slice.min(passed);
+        actor.burst.left -= actor.burst.slice;
+        actor.waits[Wait::Cpu] += ran;
+        actor.waits[Wait::RunQueue] += passed - ran;
+        actor.since = self.now;
+        self.processors.used_ns += ran;
+    }
+
+    /// Charges the wait that is over.
+    pub(super) fn charge(&mut self, id: u32) {
+        let actor = &mut self.actors[id as usize];
+        actor.waits[Wait::ALL[actor.wait]] += self.now - actor.since;
+        actor.since = self.now;
+    }
+
+    /// Lets an actor go on that has no processor.
+    pub(super) fn go(&mut self, id: u32) {
+        if let Some(ns) = self.advance(id) {
+            self.processors.ready(
+                id,
+                ns,
+                &mut self.actors[id as usize].burst,
+                self.now,
+                &mut self.events,
+            );
+        }
+    }
+
+    /// Lets an actor go on that has one.
+    fn go_on(&mut self, id: u32, ns: u64) {
+        self.processors.go_on(
+            id,
+            ns,
+            &mut self.actors[id as usize].burst,
+            self.now,
+            &mut self.events,
+        );
+    }
+
+    /// Takes steps until the actor must compute (gives how long, ns) or wait.
+    fn advance(&mut self, id: u32) -> Option<u64> {
+        loop {
+            match self.actors[id as usize].then {
+                Then::Rest => return None,
+                Then::Check => {
+                    if !self.committed(id) {
+                        return None;
+                    }
+                    self.actors[id as usize].then = Then::Step;
+                    self.unlock(id);
+                }
+                Then::Lead(Stage::Release) => self.release_log(id),
+                Then::Lead(stage) => match self.lead(id, stage) {
+                    Some(0) => {}
+                    other => return other,
+                },
+                Then::Step => match self.step(id) {
+                    Next::On | Next::Compute(0) => {}
+                    Next::Compute(ns) => return Some(ns),
+                    Next::Wait => return None,
+                },
+            }
+        }
+    }
+
+    fn step(&mut self, id: u32) -> Next {
+        let actor = &mut self.actors[id as usize];
+        if actor.at == actor.end {
+            self.ended(id);
+            return Next::Wait;
+        }
+        let step = self.steps[actor.at as usize];
+        actor.at += 1;
+        match step {
+            Step::Cpu(ns) => return Next::Compute(self.processors.scaled(ns)),
+            Step::Client(ns) => {
+                actor.wait = Wait::Client as usize;
+                self.events.push(self.now + ns, What::Go(id));
+                return Next::Wait;
+            }
+            Step::Lock(class) => {
+                let key = self.locks.key(class, id, &mut self.rng);
+                actor.keys.push(key);
+                if !self.locks.take(key, id) {
+                    actor.wait = Wait::Lock as usize;
+                    return Next::Wait;
+                }
+            }
+            Step::Read { class, bytes, offset } => {
+                self.issue(id, Wait::Read, (class, Op::Read), (bytes, offset));
+                return Next::Wait;
+            }
+            Step::Write { class, bytes, offset } => {
+                self.issue(id, Wait::Write, (class, Op::Write), (bytes, offset));
+                return Next::Wait;
+            }
+            Step::Flush { class } => {
+                self.issue(id, Wait::Write, (class, Op::Flush), (0, 0));
+                return Next::Wait;
+            }
+            Step::Insert(bytes) => actor.position = self.log.insert(bytes, &mut self.rng),
+            Step::Checkpoint => self.log.checkpoint(),
+            Step::Commit => self.commit(id),
+        }
+        Next::On
+    }
+
+    pub(super) fn issue(
+        &mut self,
+        id: u32,
+        wait: Wait,
+        (class, op): (u16, Op),
+        (bytes, offset): (u32, u64),
+    ) {
+        self.actors[id as usize].wait = wait as usize;
+        let of = &self.setup.classes[usize::from(class)];
+        let path = match op {
+            Op::Read => &of.path.read,
+            Op::Flush => &of.path.flush,
+            Op::Write | Op::Trim => &of.path.write,
+        };
+        let path_ns = path.draw(&mut self.rng);
+        let ask = Ask { class, op, bytes, offset, path_ns };
+        self.storage.issue((id, ask), of, self.now, &mut self.events);
+    }
+
+    fn finish(self) -> TransactionOutcome {
+        let busy = self.actors.iter().filter(|actor| actor.busy).count() as u64;
+        let in_work = busy + self.desk.waiting();
+        let (asked, ended) = (self.desk.asked, self.tally.ended);
+        assert_eq!(asked, ended + in_work, "each transaction ends once");
+        let measured_ns = self.now.saturating_sub(self.setup.length.warmup_ns);
+        let per_s = self.tally.measured as f64 * 1e9 / measured_ns.max(1) as f64;
+        let capacity = f64::from(self.setup.processors.count) * self.now.max(1) as f64;
+        let names = self.setup.background.iter().map(|task| task.name.clone());
+        let mut storage = self.storage;
+        let io = std::mem::take(&mut storage.done);
+        TransactionOutcome {
+            measured_ns,
+            transactions: self.tally.measured,
+            transactions_per_s: per_s,
+            kinds: self.tally.kinds,
+            asked,
+            ended,
+            in_work,
+            dropped: self.desk.dropped,
+            log: self.log.outcome,
+            processor_share: self.processors.used_ns as f64 / capacity,
+            io: io.into_iter().filter(|row| row.requests > 0).collect(),
+            rounds: names.zip(self.tasks.iter().map(|task| task.done)).collect(),
+            wrapped: storage.wrapped,
+            counters: storage.counters(),
+        }
+    }
+}
+
+/// What follows a step.
+enum Next {
+    /// The next step.
+    On,
+    /// Computing for so many ns, then the next step.
+    Compute(u64),
+    /// Waiting.
+    Wait,
+}

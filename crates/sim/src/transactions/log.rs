@@ -1,0 +1,165 @@
+//! The log: positions, its holder, who waits for it, whole pages and segments.
+
+use stats::rng::Rng;
+
+use super::outcome::LogOutcome;
+use super::setup::{self, Wakes};
+
+/// What the holder of the log does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Writes a piece of a new segment.
+    Fill {
+        /// Still to write, bytes.
+        left: u64,
+    },
+    /// Makes the new segment durable.
+    FillFlush,
+    /// Writes what was inserted.
+    Write,
+    /// Makes it durable.
+    Flush,
+    /// It is durable: computes what comes before the release.
+    Computed,
+    /// Releases the log.
+    Release,
+}
+
+/// State of the log. Positions count bytes from its beginning.
+#[derive(Debug)]
+pub(super) struct LogState<'a> {
+    setup: &'a setup::Log,
+    inserted: u64,
+    flushed: u64,
+    holder: Option<u32>,
+    /// What the holder makes durable.
+    target: u64,
+    held_since: u64,
+    waiters: Vec<u32>,
+    woken: Vec<u32>,
+    /// End of the last segment that is ready.
+    ready_end: u64,
+    imaged: f64,
+    pub(super) outcome: LogOutcome,
+}
+
+impl<'a> LogState<'a> {
+    pub(super) fn new(setup: &'a setup::Log) -> Self {
+        let ready = setup.fill.map_or(u64::MAX, |fill| fill.ready * fill.segment_bytes);
+        Self {
+            setup,
+            inserted: 0,
+            flushed: 0,
+            holder: None,
+            target: 0,
+            held_since: 0,
+            waiters: Vec::new(),
+            woken: Vec::new(),
+            ready_end: ready,
+            imaged: setup.images.map_or(0.0, |images| images.imaged),
+            outcome: LogOutcome::default(),
+        }
+    }
+
+    /// Inserts a record and gives the position behind it.
+    pub(super) fn insert(&mut self, bytes: u32, rng: &mut Rng) -> u64 {
+        let mut bytes = u64::from(bytes);
+        if let Some(images) = &self.setup.images {
+            let fresh = (1.0 - self.imaged / images.pages.max(1.0)).max(0.0);
+            let expected = images.touches_per_insert * fresh;
+            let count = expected.floor() + f64::from(u8::from(rng.unit() < expected.fract()));
+            self.imaged += count;
+            let whole = count as u64 * u64::from(images.bytes);
+            self.outcome.image_bytes += whole;
+            bytes += whole;
+        }
+        self.inserted += bytes;
+        self.outcome.inserted_bytes += bytes;
+        self.inserted
+    }
+
+    /// A checkpoint begins: every page is logged whole again at its next change.
+    pub(super) fn checkpoint(&mut self) {
+        self.imaged = 0.0;
+    }
+
+    /// End of all that was inserted.
+    pub(super) fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    pub(super) fn is_flushed(&self, position: u64) -> bool {
+        self.flushed >= position
+    }
+
+    /// Whether the actor holds the log now; otherwise it waits for the holder.
+    pub(super) fn lead_or_wait(&mut self, actor: u32, now: u64) -> bool {
+        if self.holder.is_some() {
+            self.waiters.push(actor);
+            return false;
+        }
+        self.holder = Some(actor);
+        self.held_since = now;
+        self.target = self.inserted;
+        true
+    }
+
+    /// What a new holder does first.
+    pub(super) fn first_stage(&mut self) -> Stage {
+        match self.setup.fill {
+            Some(fill) if self.target > self.ready_end => {
+                self.ready_end += fill.segment_bytes;
+                Stage::Fill { left: fill.segment_bytes }
+            }
+            _ => Stage::Write,
+        }
+    }
+
+    /// The next piece of a new segment: its size, its place, and what comes after.
+    pub(super) fn fill(&mut self, left: u64) -> (u32, u64, Stage) {
+        let fill = self.setup.fill.expect("only then is there such a stage");
+        let bytes = left.min(u64::from(fill.chunk_bytes));
+        self.outcome.filled_bytes += bytes;
+        let at = (self.ready_end - left) % self.setup.region_bytes;
+        let next =
+            if left == bytes { Stage::FillFlush } else { Stage::Fill { left: left - bytes } };
+        (bytes as u32, at, next)
+    }
+
+    /// Size and place of the holder's write: whole pages from the one that holds the end of what
+    /// is durable to the one that holds its target.
+    pub(super) fn write(&mut self) -> (u32, u64) {
+        let page = u64::from(self.setup.page_bytes);
+        let from = self.flushed / page * page;
+        let bytes = (self.target.next_multiple_of(page) - from).min(self.setup.region_bytes);
+        self.outcome.flushes += 1;
+        self.outcome.written_bytes += bytes;
+        let place = from % self.setup.region_bytes;
+        let last_place = self.setup.region_bytes - bytes;
+        (bytes.min(u64::from(u32::MAX)) as u32, place.min(last_place))
+    }
+
+    /// Releases the log; gives those to be woken, in order.
+    pub(super) fn release(&mut self, positions: impl Fn(u32) -> u64, now: u64) -> &[u32] {
+        self.holder = None;
+        self.flushed = self.flushed.max(self.target);
+        self.outcome.held_ns += now - self.held_since;
+        self.woken.clear();
+        match self.setup.rule.wakes {
+            Wakes::All => self.woken.append(&mut self.waiters),
+            Wakes::SatisfiedAndOneLeader => {
+                let flushed = self.flushed;
+                let woken = &mut self.woken;
+                self.waiters.retain(|waiter| {
+                    let satisfied = positions(*waiter) <= flushed;
+                    if satisfied {
+                        woken.push(*waiter);
+                    }
+                    !satisfied
+                });
+                self.woken.extend(self.waiters.pop());
+            }
+        }
+        &self.woken
+    }
+}

@@ -1,0 +1,188 @@
+//! What a simulation of transactions found.
+
+use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
+
+use serde::{Deserialize, Serialize};
+use stats::Histogram;
+use trace::Op;
+
+/// What a transaction spends its time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wait {
+    /// Computing.
+    Cpu = 0,
+    /// Ready to compute and waiting for a processor.
+    RunQueue = 1,
+    /// Waiting for a lock.
+    Lock = 2,
+    /// Its own write and flush of the log, and the filling of a segment.
+    LogFlush = 3,
+    /// Waiting for the flush of another.
+    LogWait = 4,
+    /// Reads.
+    Read = 5,
+    /// Writes and flushes other than those of the log.
+    Write = 6,
+    /// Waiting for its client.
+    Client = 7,
+    /// Waiting for a free terminal (open loop).
+    Terminal = 8,
+}
+
+impl Wait {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Cpu,
+        Self::RunQueue,
+        Self::Lock,
+        Self::LogFlush,
+        Self::LogWait,
+        Self::Read,
+        Self::Write,
+        Self::Client,
+        Self::Terminal,
+    ];
+
+    /// The name in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::RunQueue => "run_queue",
+            Self::Lock => "lock",
+            Self::LogFlush => "log_flush",
+            Self::LogWait => "log_wait",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Client => "client",
+            Self::Terminal => "terminal",
+        }
+    }
+}
+
+/// Time by what it was spent on, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<String, u64>", into = "BTreeMap<String, u64>")]
+pub struct Waits([u64; Wait::ALL.len()]);
+
+impl Waits {
+    /// The sum.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(own, more)| *own += more);
+    }
+}
+
+impl Index<Wait> for Waits {
+    type Output = u64;
+    #[inline]
+    fn index(&self, wait: Wait) -> &u64 {
+        &self.0[wait as usize]
+    }
+}
+
+impl IndexMut<Wait> for Waits {
+    #[inline]
+    fn index_mut(&mut self, wait: Wait) -> &mut u64 {
+        &mut self.0[wait as usize]
+    }
+}
+
+impl From<Waits> for BTreeMap<String, u64> {
+    fn from(waits: Waits) -> Self {
+        Wait::ALL.iter().map(|wait| (wait.name().to_owned(), waits[*wait])).collect()
+    }
+}
+
+impl From<BTreeMap<String, u64>> for Waits {
+    fn from(named: BTreeMap<String, u64>) -> Self {
+        Self(Wait::ALL.map(|wait| named.get(wait.name()).copied().unwrap_or(0)))
+    }
+}
+
+/// Everything that a simulation of transactions found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransactionOutcome {
+    /// Virtual time of the measurement, ns.
+    pub measured_ns: u64,
+    /// Transactions that ended in it.
+    pub transactions: u64,
+    /// The same per second.
+    pub transactions_per_s: f64,
+    /// By kind, those that ended in the measurement.
+    pub kinds: Vec<KindOutcome>,
+    /// Transactions that were asked for in the whole simulation.
+    pub asked: u64,
+    /// Of these, ended.
+    pub ended: u64,
+    /// Of these, in work or waiting for a terminal at the end.
+    pub in_work: u64,
+    /// Arrivals of an open loop that found too many waiting.
+    pub dropped: u64,
+    /// The log, whole simulation.
+    pub log: LogOutcome,
+    /// Share of the processors' time that was used, whole simulation, 0 to 1.
+    pub processor_share: f64,
+    /// Requests by file class and operation, whole simulation, those that occur.
+    pub io: Vec<IoOutcome>,
+    /// Rounds by background task.
+    pub rounds: Vec<(String, u64)>,
+    /// Requests beyond the end of their device, which were moved to within.
+    pub wrapped: u64,
+    /// Counts of the device models, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Transactions of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindOutcome {
+    /// Its name.
+    pub name: String,
+    /// From the request to the answer, ns.
+    pub response: Histogram,
+    /// What that was spent on, all transactions together.
+    pub waits: Waits,
+}
+
+/// What the log did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogOutcome {
+    /// Commits that had something to make durable.
+    pub commits: u64,
+    /// Writes by leaders, each followed by a flush.
+    pub flushes: u64,
+    /// Bytes inserted.
+    pub inserted_bytes: u64,
+    /// Bytes of whole pages among them.
+    pub image_bytes: u64,
+    /// Bytes written, fills apart.
+    pub written_bytes: u64,
+    /// Bytes written to fill new segments.
+    pub filled_bytes: u64,
+    /// Time during which the log had a holder, ns.
+    pub held_ns: u64,
+}
+
+/// Requests of one operation on one file class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IoOutcome {
+    /// The file class.
+    pub class: String,
+    /// The operation.
+    pub op: Op,
+    /// Requests.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// From issue to return to the task, ns: device and path of the host.
+    pub time: Histogram,
+}
+
+impl IoOutcome {
+    pub(super) fn of(op: Op) -> Self {
+        Self { class: String::new(), op, requests: 0, bytes: 0, time: Histogram::new() }
+    }
+}

@@ -1,0 +1,334 @@
+//! Everything that a simulation of transactions is told.
+
+use serde::{Deserialize, Serialize};
+use stats::rng::Rng;
+
+use super::template::{Step, Templates};
+use crate::Error;
+
+/// A system of terminals, processors, locks, log and storage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// When transactions are asked for.
+    pub load: Load,
+    /// Sessions that execute transactions, one each at a time.
+    pub terminals: u32,
+    /// What they compute on.
+    pub processors: Processors,
+    /// File classes, by the index that steps name.
+    pub classes: Vec<Class>,
+    /// The write-ahead log.
+    pub log: Log,
+    /// Classes of locks, by the index that steps name.
+    pub locks: Vec<LockClass>,
+    /// Names of the kinds of transactions, by the index that templates name.
+    pub kinds: Vec<String>,
+    /// What transactions do.
+    pub templates: Templates,
+    /// What goes on beside them.
+    pub background: Vec<Background>,
+    /// How long it is simulated.
+    pub length: Length,
+    /// Decides every draw.
+    pub seed: u64,
+}
+
+/// When transactions are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    /// Each terminal asks for its next one after it has thought.
+    Closed(Think),
+    /// They arrive at random (a Poisson process) and wait for a free terminal.
+    Open {
+        /// Arrivals per second.
+        per_s: f64,
+    },
+}
+
+/// Time between the answer to a terminal and its next request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Think {
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Whether it is drawn from an exponential distribution; otherwise it is always the mean.
+    pub exponential: bool,
+}
+
+/// Processors that sessions, clients and background tasks share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Processors {
+    /// How many.
+    pub count: u32,
+    /// Their speed over that of the processors for which steps give the time.
+    pub speed: f64,
+    /// How they are shared.
+    pub discipline: Discipline,
+    /// How long an idle processor takes to begin: leaving its idle state, the interrupt, the switch
+    /// of tasks. A busy one goes on to the next task at once; that cost is part of computing.
+    pub wake_ns: u64,
+}
+
+/// How processors are shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discipline {
+    /// Tasks run in the order in which they became ready, for a slice at most.
+    RoundRobin {
+        /// Length of a slice, ns.
+        slice_ns: u64,
+    },
+    /// All that are ready run at once, each at an equal share, at most one processor each.
+    Sharing,
+}
+
+/// A class of files and where it lies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Class {
+    /// Its name: `data`, `log`.
+    pub name: String,
+    /// Index of its device.
+    pub device: usize,
+    /// Where its address space begins on the device, bytes.
+    pub base: u64,
+    /// What the host adds to the device's time.
+    pub path: Path,
+}
+
+/// What the host adds to the time of a request: system call, file system, interrupt, wake-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Path {
+    /// To reads.
+    pub read: Delays,
+    /// To writes.
+    pub write: Delays,
+    /// To flushes.
+    pub flush: Delays,
+}
+
+/// Samples of a delay, ns, drawn with equal probability; none is no delay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delays(pub Vec<u32>);
+
+impl Delays {
+    #[inline]
+    pub(super) fn draw(&self, rng: &mut Rng) -> u64 {
+        match self.0.as_slice() {
+            [] => 0,
+            [one] => u64::from(*one),
+            many => u64::from(many[rng.below(many.len() as u64) as usize]),
+        }
+    }
+
+    /// Their mean, ns.
+    pub fn mean(&self) -> f64 {
+        self.0.iter().map(|delay| f64::from(*delay)).sum::<f64>() / self.0.len().max(1) as f64
+    }
+}
+
+/// The write-ahead log and how it becomes durable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    /// Index of its file class.
+    pub class: u16,
+    /// Who flushes for whom.
+    pub rule: GroupCommit,
+    /// Whether a commit waits for the flush (`synchronous_commit`,
+    /// `innodb_flush_log_at_trx_commit`).
+    pub commit_waits: bool,
+    /// Written are whole pages of this size, the last partial one again by the next leader.
+    pub page_bytes: u32,
+    /// Size of its address space, which is used over and over.
+    pub region_bytes: u64,
+    /// What the leader computes between the end of its flush and the release of the log.
+    pub leader_cpu_ns: u64,
+    /// What a woken waiter computes before it looks whether it is satisfied.
+    pub waiter_cpu_ns: u64,
+    /// Whole pages in the log.
+    pub images: Option<Images>,
+    /// New segments are filled before they are used.
+    pub fill: Option<Fill>,
+}
+
+/// Who flushes for whom and when locks are released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupCommit {
+    /// Whether locks are held until the commit is durable.
+    pub locks_outlive_flush: bool,
+    /// Who is woken when the leader releases the log.
+    pub wakes: Wakes,
+}
+
+impl GroupCommit {
+    /// PostgreSQL: `CommitTransaction` releases locks after `XLogFlush`, and `LWLockRelease` wakes all
+    /// that wait for the lock to become free.
+    pub const POSTGRESQL: Self = Self { locks_outlive_flush: true, wakes: Wakes::All };
+    /// InnoDB without binary log: `trx_commit_in_memory` releases locks before `log_write_up_to`, and
+    /// MariaDB's `group_commit_lock` wakes the satisfied and one next leader.
+    pub const INNODB: Self =
+        Self { locks_outlive_flush: false, wakes: Wakes::SatisfiedAndOneLeader };
+}
+
+/// Who is woken when the leader releases the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wakes {
+    /// Everybody; who is not satisfied competes for the lead.
+    All,
+    /// Those that the flush satisfied and the last comer of the others.
+    SatisfiedAndOneLeader,
+}
+
+/// Full-page images: the first change of a page after a checkpoint logs the whole page.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Images {
+    /// Pages of the working set, changed with equal probability.
+    pub pages: f64,
+    /// Pages that one record changes, on average.
+    pub touches_per_insert: f64,
+    /// Size of an image.
+    pub bytes: u32,
+    /// Pages that were logged whole before the start.
+    pub imaged: f64,
+}
+
+/// New segments of the log are filled with zeros and flushed by the leader that needs one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fill {
+    /// Size of a segment.
+    pub segment_bytes: u64,
+    /// Size of the writes that fill it.
+    pub chunk_bytes: u32,
+    /// Segments that are ready at the start (recycled ones).
+    pub ready: u64,
+}
+
+/// A class of locks of equal probability.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockClass {
+    /// Its name: `warehouse`.
+    pub name: String,
+    /// Number of keys.
+    pub keys: u32,
+    /// Whether each terminal always takes the same key: its number modulo the keys.
+    pub home: bool,
+}
+
+/// Something that goes on beside the transactions: a log writer, a checkpointer, kernel threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Background {
+    /// Its name.
+    pub name: String,
+    /// When its next round begins.
+    pub pace: Pace,
+    /// What it does, round after round, then the first again.
+    pub rounds: Vec<Vec<Step>>,
+}
+
+/// When the next round of a background task begins: never before the end of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// At multiples of so many ns.
+    Every(u64),
+    /// After so many transactions have ended.
+    Transactions(f64),
+}
+
+/// How long it is simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Length {
+    /// Virtual time before the measurement, ns.
+    pub warmup_ns: u64,
+    /// Virtual time of the measurement, ns.
+    pub measure_ns: u64,
+    /// The measurement ends earlier after so many transactions.
+    pub max_transactions: u64,
+}
+
+/// Most keys of all lock classes together.
+const MOST_KEYS: u64 = 1 << 26;
+
+impl Setup {
+    /// Refuses what cannot be simulated.
+    pub fn check(&self, devices: usize) -> Result<(), Error> {
+        let bad = |cause: String| Err(Error::Setup(cause));
+        if self.terminals == 0 || self.processors.count == 0 {
+            return bad("it needs at least one terminal and one processor".to_owned());
+        }
+        let speed = self.processors.speed;
+        if !(speed.is_finite() && speed > 0.0) {
+            return bad(format!("a processor speed of {speed} is not above 0"));
+        }
+        if let Load::Open { per_s } = self.load
+            && !(per_s.is_finite() && per_s > 0.0)
+        {
+            return bad(format!("an arrival rate of {per_s} per second is not above 0"));
+        }
+        if self.processors.discipline == (Discipline::RoundRobin { slice_ns: 0 }) {
+            return bad("a slice of processor time is longer than 0".to_owned());
+        }
+        if self.templates.each.is_empty() {
+            return bad("there is no transaction to draw".to_owned());
+        }
+        if let Some(class) = self.classes.iter().find(|class| class.device >= devices) {
+            return bad(format!("file class {} lies on no device", class.name));
+        }
+        if usize::from(self.log.class) >= self.classes.len() {
+            return bad("the log is in no file class".to_owned());
+        }
+        if self.log.page_bytes == 0 || self.log.region_bytes < u64::from(self.log.page_bytes) {
+            return bad("the log is smaller than one of its pages".to_owned());
+        }
+        let keys: u64 = self.locks.iter().map(|class| u64::from(class.keys)).sum();
+        if self.locks.iter().any(|class| class.keys == 0) || keys > MOST_KEYS {
+            return bad(format!("{keys} keys of locks; 1 per class to {MOST_KEYS} can be kept"));
+        }
+        for background in &self.background {
+            if matches!(background.pace, Pace::Every(0)) || background.rounds.is_empty() {
+                return bad(format!("background task {} has no pace or no round", background.name));
+            }
+            self.check_steps(background.rounds.iter().flatten(), false)?;
+        }
+        for each in &self.templates.each {
+            if usize::from(each.kind) >= self.kinds.len() {
+                return bad(format!("kind {} of a transaction has no name", each.kind));
+            }
+            let steps = &self.templates.steps[each.first as usize..each.end as usize];
+            self.check_steps(steps.iter(), true)?;
+            if steps.iter().all(|step| !step.takes_time()) {
+                return bad("a transaction takes no time at all".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_steps<'a>(
+        &self,
+        steps: impl Iterator<Item = &'a Step>,
+        may_lock: bool,
+    ) -> Result<(), Error> {
+        let mut last = None;
+        for step in steps {
+            let class = match *step {
+                Step::Read { class, .. } | Step::Write { class, .. } | Step::Flush { class } => {
+                    class
+                }
+                Step::Lock(class) => {
+                    if usize::from(class) >= self.locks.len() || last >= Some(class) || !may_lock {
+                        let cause =
+                            "locks are taken by transactions, in the order of their classes";
+                        return Err(Error::Setup(cause.to_owned()));
+                    }
+                    last = Some(class);
+                    continue;
+                }
+                _ => continue,
+            };
+            if usize::from(class) >= self.classes.len() {
+                return Err(Error::Setup(format!("a step names file class {class}, of none")));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! What one transaction does, as steps; terminals draw from many of them.
+
+use serde::{Deserialize, Serialize};
+
+/// One step of a transaction or of a round of a background task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Computes for so many ns on a processor of speed 1.
+    Cpu(u64),
+    /// Waits for the client, the network or a timer for so many ns; needs no processor.
+    Client(u64),
+    /// Takes one key of a class of locks and keeps it until the commit.
+    Lock(u16),
+    /// Reads from the device of a file class and waits for it.
+    Read {
+        /// Index of the file class.
+        class: u16,
+        /// Bytes.
+        bytes: u32,
+        /// Offset in the address space of the class.
+        offset: u64,
+    },
+    /// Writes to the device of a file class and waits for it.
+    Write {
+        /// Index of the file class.
+        class: u16,
+        /// Bytes.
+        bytes: u32,
+        /// Offset in the address space of the class.
+        offset: u64,
+    },
+    /// Makes the writes of a file class durable and waits for it.
+    Flush {
+        /// Index of the file class.
+        class: u16,
+    },
+    /// Inserts a record of so many bytes into the log.
+    Insert(u32),
+    /// Waits until the log is durable up to the own last record; then locks are released. In a
+    /// background task: up to the last record of anybody.
+    Commit,
+    /// Redo point of a checkpoint: pages changed from now on are logged whole again.
+    Checkpoint,
+}
+
+impl Step {
+    /// Whether virtual time may pass in it.
+    pub(super) fn takes_time(self) -> bool {
+        match self {
+            Self::Cpu(ns) | Self::Client(ns) => ns > 0,
+            Self::Read { .. } | Self::Write { .. } | Self::Flush { .. } | Self::Commit => true,
+            Self::Lock(_) | Self::Insert(_) | Self::Checkpoint => false,
+        }
+    }
+}
+
+/// Where the steps of one sample are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Template {
+    /// Index of the kind of transaction.
+    pub kind: u16,
+    pub(super) first: u32,
+    pub(super) end: u32,
+}
+
+/// Samples of transactions; each is drawn with the same probability, so that the mix of kinds is
+/// that of the samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Templates {
+    pub(super) steps: Vec<Step>,
+    pub(super) each: Vec<Template>,
+}
+
+impl Templates {
+    /// Adds a sample of the kind of transaction `kind`.
+    pub fn push(&mut self, kind: u16, steps: &[Step]) {
+        let first = self.steps.len() as u32;
+        self.steps.extend_from_slice(steps);
+        self.each.push(Template { kind, first, end: self.steps.len() as u32 });
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> usize {
+        self.each.len()
+    }
+
+    /// The kind and the steps of each sample.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &[Step])> {
+        self.each
+            .iter()
+            .map(|each| (each.kind, &self.steps[each.first as usize..each.end as usize]))
+    }
+}
