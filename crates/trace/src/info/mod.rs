@@ -2,7 +2,8 @@
 //!
 //! One file per concern, each with its definitions in its header: [`counts`] (requests, sizes,
 //! alignment), [`sequential`], [`arrivals`] (rate, bursts), [`blocks`] (reuse, working set, hot and
-//! cold, overwrites), [`miss_ratio`], [`heat`], [`depth`], [`published`] (similar public traces).
+//! cold, overwrites), [`miss_ratio`], [`heat`], [`depth`], [`service`] (service times),
+//! [`published`] (similar public traces).
 //! Flushes and trims carry no data and count only as requests and in the times. Addresses of
 //! different streams are taken as those of one device for the figures in all.
 //!
@@ -20,6 +21,7 @@ mod lru;
 pub mod miss_ratio;
 pub mod published;
 pub mod sequential;
+pub mod service;
 mod touches;
 
 use events::{Event, Quiet, Sink};
@@ -35,6 +37,7 @@ pub use heat::HeatMap;
 pub use miss_ratio::{MissRatioCurve, Sampling};
 pub use published::Similarity;
 pub use sequential::Sequentiality;
+pub use service::{Service, ServiceTimes};
 
 /// Block in which the working set, reuse and alignment are counted.
 pub const BLOCK_BYTES: u64 = 4096;
@@ -75,6 +78,9 @@ pub struct Info {
     pub heat: HeatMap,
     /// Outstanding requests, where the trace holds service times.
     pub depth: Option<Depth>,
+    /// Service times, where the trace holds them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Service>,
     /// Published traces, the most similar first.
     pub similar: Vec<Similarity>,
 }
@@ -182,6 +188,7 @@ fn describe(trace: &Trace, plan: Plan, sink: &dyn Sink) -> Result<Info, Stop> {
         rates: rates(trace),
         heat: heat::heat_map(trace),
         depth: depth::depth(trace),
+        service: service::service(trace),
     })
 }
 

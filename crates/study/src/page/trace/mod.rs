@@ -8,7 +8,7 @@ mod figures;
 mod tables;
 
 use report::{Page, Section, format};
-use trace::info::{Info, StreamInfo};
+use trace::info::{Info, Service, StreamInfo};
 
 /// What the characterisation does not know: where the trace came from.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +101,10 @@ fn arrivals(info: &Info) -> Section {
         .figure(figures::throughput(info))
         .figure(figures::gaps(&info.all))
         .figure(figures::dispersion(&info.all));
+    let section = match &info.service {
+        Some(service) => section.table(tables::service(service)),
+        None => section,
+    };
     match &info.depth {
         Some(depth) => section.figure(figures::depth(depth)).figure(figures::depth_shares(depth)),
         None => section.paragraph(
@@ -201,11 +205,8 @@ fn heading(info: &Info, place: &Place) -> Page {
         page = page.fact(label, value, detail);
     }
     if let Some(depth) = &info.depth {
-        let detail = format!(
-            "at most {}; busy {} of the time",
-            depth.max,
-            format::percent(depth.busy_share)
-        );
+        let times = info.service.as_ref().map_or_else(String::new, service_times);
+        let detail = format!("busy {}; {times}", format::percent(depth.busy_share));
         page = page.fact("Queue depth", format!("{:.2} on average", depth.mean), detail);
     }
     match info.similar.first() {
@@ -215,6 +216,16 @@ fn heading(info: &Info, place: &Place) -> Page {
         }
         None => page,
     }
+}
+
+/// Mean and tail of service times by operation: `read 80 us, p99 110 us`.
+fn service_times(service: &Service) -> String {
+    let duration = |ns: u64| format::duration_ns(ns as f64);
+    let means = service.by_op.iter().map(|times| {
+        let mean = format::duration_ns(times.mean_ns);
+        format!("{} {mean}, p99 {}", times.op.name(), duration(times.ns_p99))
+    });
+    means.collect::<Vec<_>>().join("; ")
 }
 
 fn aligned(all: &StreamInfo) -> String {
@@ -237,10 +248,18 @@ fn seconds(value: f64) -> String {
     format::value(value, "s")
 }
 
-/// What the variation of gaps says in a word or two.
+/// Index of dispersion from which counts over windows are not those of a Poisson process, whose
+/// index is 1 over any window.
+const DISPERSED: f64 = 3.0;
+
+/// What the variation of gaps, and of counts over windows, says in a word or two.
 fn arrival_word(all: &StreamInfo) -> String {
+    let most = all.arrivals.dispersion.iter().map(|d| d.index).fold(0.0, f64::max);
     let word = match all.arrivals.gap_variation {
         _ if all.arrivals.gaps.is_empty() => "too few",
+        // Gaps may look like those of a Poisson process while their order makes bursts.
+        v if v < 4.0 && most > 30.0 => "very bursty",
+        v if v < 4.0 && most > DISPERSED => "bursty",
         v if v < 0.5 => "paced",
         v if v < 1.3 => "like Poisson",
         v if v < 4.0 => "bursty",
@@ -337,12 +356,40 @@ mod tests {
         let (info, place) = described();
         let text = report::terminal(&screen(&info, &place), 100, false);
         assert!(text.lines().count() <= 38, "{text}");
-        for word in ["Requests", "Sequential", "Miss ratio", "Hottest 1%", "Queue depth"] {
+        let words = ["Requests", "Sequential", "Miss ratio", "Hottest 1%", "Queue depth"];
+        for word in words.into_iter().chain(["read 80.1 us, p99 110 us"]) {
             assert!(text.contains(word), "no {word} in\n{text}");
         }
         for figure in ["Requests per second", "Miss ratio of an LRU", "Where requests go"] {
             assert!(text.contains(figure), "no {figure} in\n{text}");
         }
+    }
+
+    #[test]
+    fn arrivals_in_bursts_are_not_called_poisson() {
+        let mut trace = trace::Trace::default();
+        let mut rng = stats::rng::Rng::new(5);
+        let mut due = 0;
+        // Exponential gaps throughout; every other 100 ms ten times as fast.
+        for _ in 0..40_000 {
+            let mean_ns = if due / 100_000_000 % 2 == 0 { 20_000.0 } else { 200_000.0 };
+            due += rng.exponential(mean_ns) as u64;
+            trace.due.push(due);
+        }
+        let count = trace.due.len();
+        trace.offset = vec![0; count];
+        trace.len = vec![4096; count];
+        trace.op = vec![trace::Op::Read; count];
+        trace.stream = vec![0; count];
+        let bursts = arrival_word(&trace::info::characterise(&trace).all);
+        assert!(bursts.starts_with("very bursty"), "{bursts}");
+        let mut due = 0;
+        for at in &mut trace.due {
+            due += rng.exponential(50_000.0) as u64;
+            *at = due;
+        }
+        let poisson = arrival_word(&trace::info::characterise(&trace).all);
+        assert!(poisson.starts_with("like Poisson"), "{poisson}");
     }
 
     #[test]
@@ -353,6 +400,7 @@ mod tests {
         for id in ["rates", "gaps", "dispersion", "depth", "miss-ratio", "heat", "size-classes"] {
             assert!(html.contains(&format!("id=\"figure-{id}\"")), "no {id}");
         }
+        assert!(html.contains("Service times") && html.contains("write of 4 KiB"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The tables of a trace's page.
 
 use report::{Column, Table, format};
-use trace::info::{Info, StreamInfo};
+use trace::info::{Info, Service, ServiceTimes, StreamInfo};
 
 /// Streams listed at most.
 const STREAMS_SHOWN: usize = 100;
@@ -62,6 +62,46 @@ pub(super) fn sizes(all: &StreamInfo) -> Table {
             format::percent((size.reads + size.writes) as f64 / total),
         ])
     })
+}
+
+/// Service times by operation, by size, by stream.
+pub(super) fn service(service: &Service) -> Table {
+    let columns = vec![
+        Column::text("Requests"),
+        Column::number("Count", ""),
+        Column::number("Mean", ""),
+        Column::number("p50", ""),
+        Column::number("p90", ""),
+        Column::number("p99", ""),
+        Column::number("p99.9", ""),
+        Column::number("Longest", ""),
+    ];
+    let mut table = Table::new("service", "Service times", columns);
+    for times in &service.by_op {
+        table = table.row(service_row(format!("{}, all", times.op.name()), times));
+    }
+    for (size, times) in &service.by_size {
+        let name = format!("{} of {}", times.op.name(), format::bytes(f64::from(*size)));
+        table = table.row(service_row(name, times));
+    }
+    for (stream, times) in &service.by_stream {
+        table = table.row(service_row(format!("{} of {stream}", times.op.name()), times));
+    }
+    table
+}
+
+fn service_row(name: String, times: &ServiceTimes) -> [String; 8] {
+    let duration = |ns: u64| format::duration_ns(ns as f64);
+    [
+        name,
+        format::count(times.count as f64),
+        format::duration_ns(times.mean_ns),
+        duration(times.ns_p50),
+        duration(times.ns_p90),
+        duration(times.ns_p99),
+        duration(times.ns_p999),
+        duration(times.max_ns),
+    ]
 }
 
 pub(super) fn similar(info: &Info) -> Table {
