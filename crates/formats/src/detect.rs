@@ -45,7 +45,8 @@ pub struct Alternative {
 
 /// Says which format a file has, from its start.
 pub fn detect(path: &Path) -> Result<Detected> {
-    choose(&mut Input::open(path)?, &ReadOptions::default())
+    let options = ReadOptions::default();
+    choose(&mut Input::open(path, options.stop)?, &options)
 }
 
 /// The entry of what was detected.

@@ -87,6 +87,12 @@ pub enum Error {
         /// What it looks like instead.
         cause: String,
     },
+    /// The user stopped the reading.
+    #[error("{}: stopped while it was read", path.display())]
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file was written by a later version.
     #[error("{}: trace format {found}, but this build reads 1 to {known}", path.display())]
     Version {
@@ -139,6 +145,7 @@ impl events::Hint for Error {
             }
             Self::Foreign { .. } => "name its format if it is one of those that wearmark reads",
             Self::Version { .. } => "read it with the version of wearmark that wrote it, or newer",
+            Self::Interrupted { .. } => "run the same command again",
             Self::Malformed { .. } => {
                 "sort the requests by due time and name every stream, then write it again"
             }

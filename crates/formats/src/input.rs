@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::options::Stop;
 use crate::{Error, Result};
 
 /// The name that stands for standard input.
@@ -30,6 +31,7 @@ pub(super) struct Input {
     reader: Box<dyn Read + Send>,
     /// Bytes handed out.
     taken: u64,
+    stop: Stop,
     /// Name of the compression.
     pub compression: Option<&'static str>,
     /// Size of the plain file, where it is one.
@@ -38,14 +40,14 @@ pub(super) struct Input {
 
 impl Input {
     /// Opens a file, or standard input by its name `-`.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path, stop: Stop) -> Result<Self> {
         if path == Path::new(STANDARD_INPUT) {
-            return Self::new(io::stdin(), Path::new("standard input"), None);
+            return Self::new(io::stdin(), Path::new("standard input"), None, stop);
         }
         let file = File::open(path).map_err(Error::io(path))?;
         let metadata = file.metadata().map_err(Error::io(path))?;
         let size = metadata.is_file().then_some(metadata.len());
-        Self::new(file, path, size)
+        Self::new(file, path, size, stop)
     }
 
     /// Around anything; `path` is what errors call it.
@@ -53,6 +55,7 @@ impl Input {
         mut reader: impl Read + Send + 'static,
         path: &Path,
         size_bytes: Option<u64>,
+        stop: Stop,
     ) -> Result<Self> {
         let mut magic = Vec::new();
         (&mut reader).take(4).read_to_end(&mut magic).map_err(Error::io(path))?;
@@ -83,6 +86,7 @@ impl Input {
             start_taken: 0,
             reader,
             taken: 0,
+            stop,
             compression: kind,
             size_bytes: size_bytes.filter(|_| kind.is_none()),
         })
@@ -111,8 +115,12 @@ impl Input {
         Ok(&self.start[..count.min(self.start.len())])
     }
 
-    /// Reads some bytes; zero only at the end.
+    /// Reads some bytes; zero only at the end. Every reader of a trace comes here for each piece, so
+    /// that endless inputs, and small ones that decompress to endless ones, can be stopped.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize> {
+        if self.stop.is_wanted() {
+            return Err(Error::Interrupted { path: self.path.clone() });
+        }
         let waiting = &self.start[self.start_taken..];
         let count = if waiting.is_empty() {
             loop {
@@ -152,6 +160,7 @@ impl Input {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -164,7 +173,8 @@ mod tests {
     }
 
     fn read_all(bytes: Vec<u8>, peek: usize, step: usize) -> Result<Vec<u8>> {
-        let mut input = Input::new(io::Cursor::new(bytes), Path::new("file"), None)?;
+        let mut input =
+            Input::new(io::Cursor::new(bytes), Path::new("file"), None, Stop::default())?;
         input.peek(peek)?;
         let mut all = Vec::new();
         let mut room = vec![0; step];
@@ -195,6 +205,29 @@ mod tests {
         let skippable =
             [&[0x53, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9], zstd(b"x").as_slice()].concat();
         assert_eq!(read_all(skippable, 0, 9).expect("reads"), b"x");
+    }
+
+    #[test]
+    fn an_endless_input_is_stopped() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let options = crate::ReadOptions { stop: Stop::on(&STOP), ..Default::default() };
+        // A line that never ends, and lines that never end, from a reader that asks to stop.
+        for (text, format) in [(b"0", crate::Format::Spc), (b"\n", crate::Format::Spc)] {
+            struct Endless(u8, u32);
+            impl Read for Endless {
+                fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+                    self.1 += 1;
+                    assert!(self.1 < 1_000, "nobody looks whether to stop");
+                    STOP.store(self.1 > 20, Ordering::Relaxed);
+                    room.fill(self.0);
+                    Ok(room.len())
+                }
+            }
+            STOP.store(false, Ordering::Relaxed);
+            let endless = Endless(text[0], 0);
+            let found = crate::read_from(endless, Path::new("-"), format, &options);
+            assert!(matches!(found, Err(Error::Interrupted { .. })), "{found:?}");
+        }
     }
 
     #[test]

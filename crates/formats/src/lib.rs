@@ -65,7 +65,7 @@ pub use error::{Error, Result};
 pub use finish::START_FACT;
 pub use input::STANDARD_INPUT;
 pub use notes::Notes;
-pub use options::{ReadOptions, TimeUnit};
+pub use options::{ReadOptions, Stop, TimeUnit};
 pub use streams::{MOST_STREAMS, Streams};
 pub use table::Format;
 pub use write::write;
@@ -91,7 +91,7 @@ pub struct Reading {
 
 /// Reads a trace of any known format; the path `-` is standard input. Files may be compressed.
 pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
-    let mut input = Input::open(path)?;
+    let mut input = Input::open(path, options.stop)?;
     let detected = detect::choose(&mut input, options)?;
     let entry = detect::entry_of(&detected, input.path())?;
     let mut notes = Notes::default();
@@ -105,7 +105,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
             });
         }
         Reader::Lines(_) | Reader::Stream(_) => {
-            let inputs = parts(path, input, entry)?;
+            let inputs = parts(path, input, entry, options.stop)?;
             decode_all(inputs, entry, options, &mut notes)?
         }
     };
@@ -121,13 +121,13 @@ pub fn read_from(
 ) -> Result<(Trace, Notes)> {
     let mut notes = Notes::default();
     let entry = detect::entry_named(format, path)?;
-    let input = Input::new(reader, path, None)?;
+    let input = Input::new(reader, path, None, options.stop)?;
     let trace = decode_all(vec![input], entry, options, &mut notes)?;
     Ok((trace, notes))
 }
 
 /// Every file of the trace that `path` is one of; `input` is that one, open.
-fn parts(path: &Path, input: Input, entry: &Entry) -> Result<Vec<Input>> {
+fn parts(path: &Path, input: Input, entry: &Entry, stop: Stop) -> Result<Vec<Input>> {
     let Some(parts) = entry.parts.filter(|_| path != Path::new(STANDARD_INPUT)) else {
         return Ok(vec![input]);
     };
@@ -135,7 +135,7 @@ fn parts(path: &Path, input: Input, entry: &Entry) -> Result<Vec<Input>> {
     if paths.len() < 2 {
         return Ok(vec![input]);
     }
-    paths.iter().map(|path| Input::open(path)).collect()
+    paths.iter().map(|path| Input::open(path, stop)).collect()
 }
 
 fn decode_all(

@@ -1,5 +1,7 @@
 //! How a trace is to be read where its file does not say.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
@@ -88,7 +90,34 @@ pub struct ReadOptions {
     /// Takes the times at which requests were queued, where a format also knows when they were
     /// issued.
     pub queued_times: bool,
+    /// Ends the reading with [`Error::Interrupted`](crate::Error::Interrupted).
+    pub stop: Stop,
 }
+
+/// A flag, such as a signal handler sets, that ends a reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stop(Option<&'static AtomicBool>);
+
+impl Stop {
+    /// Reads until `flag` is set.
+    pub fn on(flag: &'static AtomicBool) -> Self {
+        Self(Some(flag))
+    }
+
+    /// Whether to stop now.
+    pub(crate) fn is_wanted(self) -> bool {
+        self.0.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
+/// Options that read the same are equal, whoever may stop them.
+impl PartialEq for Stop {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Stop {}
 
 impl Default for ReadOptions {
     fn default() -> Self {
@@ -101,6 +130,7 @@ impl Default for ReadOptions {
             read_is_one: None,
             capacity: None,
             queued_times: false,
+            stop: Stop::default(),
         }
     }
 }

@@ -21,6 +21,10 @@ fn main() -> ExitCode {
         Ok(Outcome::Finding) => ExitCode::from(1),
         Ok(Outcome::Interrupted) => ExitCode::from(signals::INTERRUPTED),
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if interrupted(&error) => {
+            eprintln!("Stopped: {error}");
+            ExitCode::from(signals::INTERRUPTED)
+        }
         Err(error) => {
             eprintln!("{}", failure::render(&error));
             ExitCode::from(2)
@@ -34,5 +38,12 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
         cause
             .downcast_ref::<std::io::Error>()
             .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+/// The user stopped a reading, which nothing is the result of.
+fn interrupted(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref::<formats::Error>(), Some(formats::Error::Interrupted { .. }))
     })
 }

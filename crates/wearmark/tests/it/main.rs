@@ -10,6 +10,7 @@ mod outputs;
 mod program;
 mod schema;
 mod statements;
+mod stopping;
 mod temp;
 mod trace_making;
 mod trace_surgery;

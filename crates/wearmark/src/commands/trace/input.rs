@@ -1,7 +1,7 @@
 //! Reading a trace for any command that takes one: options, what was understood, warnings.
 
 use events::{Sink, Warning};
-use formats::{Notes, ReadOptions, Reading};
+use formats::{Notes, ReadOptions, Reading, Stop};
 
 use crate::cli::{self, NumericOp, TraceInput};
 use crate::commands::Context;
@@ -37,6 +37,7 @@ fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
         read_is_one: given.op_1.map(|op| op == NumericOp::Read),
         capacity: given.capacity,
         queued_times: given.queued_times,
+        stop: Stop::on(&crate::view::CANCELLED),
     })
 }
 
