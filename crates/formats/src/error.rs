@@ -94,13 +94,13 @@ pub enum Error {
         path: PathBuf,
     },
     /// The file was written by a later version.
-    #[error("{}: trace format {found}, but this build reads 1 to {known}", path.display())]
+    #[error("{}: trace format {found}, but this build reads {known}", path.display())]
     Version {
         /// The file.
         path: PathBuf,
         /// The version it has.
         found: u32,
-        /// The newest version that this build reads.
+        /// The version that this build reads.
         known: u32,
     },
     /// The requests in the file, or those to be written, break the invariants of a trace.

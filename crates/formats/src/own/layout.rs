@@ -46,10 +46,6 @@ impl Optional {
         Self { service: trace.service.is_some(), chains: trace.chains.is_some() }
     }
 
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        (0..4).filter_map(Self::from_bits)
-    }
-
     fn bits(self) -> u32 {
         u32::from(self.service) | u32::from(self.chains) << 1
     }

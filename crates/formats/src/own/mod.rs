@@ -30,8 +30,6 @@
 //! file's bytes (`frame.rs`); nothing is decoded twice or through a wider type. `benches/formats.rs`
 //! measures it.
 //!
-//! Version 1, the same columns under one seal for all, is still read (`v1.rs`).
-//!
 //! Tests: round trip of arbitrary traces in batches of any size, the parquet crate as a second reader,
 //! truncation at every length, flips of any bit, forged records.
 
@@ -46,7 +44,6 @@ mod planes;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod v1;
 mod word;
 mod writer;
 
@@ -63,7 +60,7 @@ use super::options::ReadOptions;
 use crate::{Error, Result};
 use reader::How;
 
-/// The version that this build writes, and the newest that it reads.
+/// The version that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// How every Parquet file starts and ends.
@@ -108,8 +105,7 @@ pub fn read_on(path: &Path, threads: usize) -> Result<Trace> {
 /// its last row group has the origin that its writer started with.
 ///
 /// # Errors
-/// As [`read`], but for damage only where it hits the head. Files of version 1 have one seal for all
-/// row groups: damaged ones are refused.
+/// As [`read`], but for damage only where it hits the head.
 pub fn read_whole_groups(path: &Path, threads: usize) -> Result<(Trace, Option<Loss>)> {
     let file = File::open(path).map_err(Error::io(path))?;
     read_file(&file, path, How { lenient: true, threads })
@@ -136,8 +132,6 @@ fn read_file(file: &File, path: &Path, how: How) -> Result<(Trace, Option<Loss>)
     let mut start = [0; 12];
     let start = &mut start[..size.min(12) as usize];
     file.read_exact_at(start, 0).map_err(Error::io(path))?;
-    if reader::is_ours(start) {
-        return reader::read(file, path, how);
-    }
-    Ok((v1::read(file, path)?, None))
+    reader::check_start(start, path)?;
+    reader::read(file, path, how)
 }

@@ -19,7 +19,7 @@ use super::hash::{Hasher, hash};
 use super::layout::{
     self, GROUP_MARK, Group, HEAD_MARK, Head, Optional, RECORD_START, TAIL_MARK, Tail,
 };
-use super::{Loss, PARQUET_MARK, ROW_GROUP};
+use super::{FORMAT_VERSION, Loss, PARQUET_MARK, ROW_GROUP};
 use crate::{Error, Result};
 
 /// How a file is read.
@@ -32,9 +32,28 @@ pub(super) struct How {
 /// Where the first record is.
 const HEAD_START: u64 = PARQUET_MARK.len() as u64;
 
-/// Whether a file that starts with these bytes has the layout that this module reads.
-pub(super) fn is_ours(start: &[u8]) -> bool {
-    start.strip_prefix(PARQUET_MARK).is_some_and(|start| start.starts_with(HEAD_MARK))
+/// Refuses a file whose first 12 bytes are not the Parquet mark and our head.
+pub(super) fn check_start(start: &[u8], path: &Path) -> Result<()> {
+    let foreign =
+        |cause: &str| Err(Error::Foreign { path: path.to_owned(), cause: cause.to_owned() });
+    let ours = [PARQUET_MARK, HEAD_MARK].concat();
+    if !start.is_empty() && ours.starts_with(start) && start.len() < ours.len() {
+        let offset = start.len() as u64;
+        return Err(Error::CutOff { path: path.to_owned(), offset, requests: 0 });
+    }
+    let Some(head) = start.strip_prefix(PARQUET_MARK) else {
+        return foreign("it does not start with the Parquet mark PAR1");
+    };
+    if head == HEAD_MARK {
+        return Ok(());
+    }
+    // The mark of a head ends in the version, two digits.
+    let (family, known) = (&HEAD_MARK[..6], FORMAT_VERSION);
+    let version = head.strip_prefix(family).and_then(|digits| str::from_utf8(digits).ok());
+    match version.and_then(|digits| digits.parse().ok()) {
+        Some(found) if found > known => Err(Error::Version { path: path.to_owned(), found, known }),
+        _ => foreign("a Parquet file that wearmark did not write, or whose head was changed"),
+    }
 }
 
 /// A row group and where it is.

@@ -253,6 +253,8 @@ fn a_file_cut_anywhere_yields_its_whole_groups() {
         let lenient = read_how(&bytes[..cut], true, 1);
         if cut < head {
             assert!(lenient.is_err(), "cut {cut}");
+            let nothing = matches!(strict, Error::CutOff { requests: 0, .. });
+            assert!(nothing || cut == 0, "cut {cut}: {strict}");
             continue;
         }
         let whole = ends.iter().filter(|end| **end <= cut).count();
@@ -288,8 +290,24 @@ fn what_cannot_be_opened_names_its_path() {
     let error = write(&small(), Path::new("/nowhere/trace.parquet")).expect_err("no directory");
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert!(read(Path::new("/")).is_err() && write(&small(), Path::new("/")).is_err());
-    let error = read_bytes(b"0,1,512,r,0.0\n").expect_err("text");
-    assert!(matches!(error, Error::Foreign { .. }), "{error}");
+}
+
+#[test]
+fn a_file_with_another_start_is_refused_for_what_it_is() {
+    for start in [&b""[..], b"0,1,512,r,0.0\n", b"PAR2WMHEAD02", b"PAR1\x15\x04\x15\x10 and so on"]
+    {
+        let error = read_bytes(start).expect_err("foreign");
+        assert!(matches!(error, Error::Foreign { .. }), "{error}");
+    }
+    let mut later = GROUPED.bytes.clone();
+    later[4..12].copy_from_slice(b"WMHEAD07");
+    let error = read_bytes(&later).expect_err("from the future");
+    assert!(matches!(error, Error::Version { found: 7, known: 2, .. }), "{error}");
+    later[4..12].copy_from_slice(b"WMHEAD01");
+    assert!(
+        matches!(read_bytes(&later), Err(Error::Foreign { .. })),
+        "no such version was released"
+    );
 }
 
 fn any_trace() -> impl Strategy<Value = Trace> {
