@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
-use super::decode::{
-    Batch, Decoder, Fault, LARGEST_RECORD_BYTES, LineFormat, Piece, Place, describe,
-};
+use super::batch::Batch;
+use super::cause::{Place, describe};
+use super::decode::{Decoder, Fault, LARGEST_RECORD_BYTES, LineFormat, Piece};
 use super::input::Input;
 use super::notes::{Notes, SHOWN_BAD};
 use super::pieces::{CHUNK_BYTES, Filled, Pieces};

@@ -2,7 +2,7 @@
 //!
 //! This is what the formats mean; [`super::scan`] must agree with it and is only faster.
 
-use super::decode::Cause;
+use super::cause::Cause;
 
 /// Fields of a line from left to right.
 pub(super) struct Line<'a> {

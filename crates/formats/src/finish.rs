@@ -4,10 +4,11 @@ use std::path::Path;
 
 use trace::{Origin, Trace};
 
-use super::decode::{Batch, SERVICE_UNKNOWN_NS, Times};
+use super::batch::{Batch, SERVICE_UNKNOWN_NS};
+use super::decode::Times;
+use super::entry::Entry;
 use super::notes::Notes;
 use super::order;
-use super::table::Entry;
 
 /// Origin fact: what the first request's time was before it became zero, ns.
 pub const START_FACT: &str = "start_ns";

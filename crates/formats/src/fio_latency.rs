@@ -11,9 +11,12 @@
 use trace::Op;
 
 use super::ReadOptions;
-use super::decode::{Batch, Cause, LineFormat, Row, Times};
-use super::detect::guess_by_lines;
-use super::table::{Entry, Format, Guess, Reader, Start};
+use super::batch::{Batch, Row};
+use super::cause::Cause;
+use super::decode::{LineFormat, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
+use super::guess::guess_by_lines;
 use super::words::Words;
 
 /// How the table lists the format.

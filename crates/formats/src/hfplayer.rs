@@ -11,9 +11,12 @@
 use trace::Op;
 
 use super::ReadOptions;
-use super::decode::{Batch, Cause, LineSink, Row, StatefulLines, Times};
+use super::batch::{Batch, Row};
+use super::cause::Cause;
+use super::decode::{LineSink, StatefulLines, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::Notes;
-use super::table::{Entry, Format, Guess, Reader, Start};
 use super::words::Words;
 
 const BLOCK_BYTES: u64 = 512;

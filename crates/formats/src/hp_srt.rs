@@ -14,9 +14,12 @@
 use trace::Op;
 
 use super::ReadOptions;
-use super::decode::{Batch, Decoder, Fault, Piece, Place, Row, Times};
+use super::batch::{Batch, Row};
+use super::cause::Place;
+use super::decode::{Decoder, Fault, Piece, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::Notes;
-use super::table::{Entry, Format, Guess, Reader, Start};
 
 const MAGIC: &[u8] = b"$$TR_IOREC-";
 /// Ends the header.

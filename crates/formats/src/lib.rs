@@ -3,7 +3,7 @@
 //! [`own`] keeps everything a [`Trace`] holds; the others are what public archives and other tools
 //! use. A format is recognised by what the file contains, never by its name, and [`read`] says what it
 //! saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a format
-//! implements is in [`decode`].
+//! implements is in [`decode`], what it decodes into in [`batch`].
 //!
 //! An edge crate: it opens files, starts threads and maps memory. `unsafe` stands in two files only,
 //! `machine.rs` (vector instructions) and `huge.rs` (large pages), each property-tested against safe
@@ -12,19 +12,24 @@
 #![deny(unsafe_code)]
 
 mod alibaba;
+pub mod batch;
 pub mod blkparse;
 mod blktrace;
 mod block_events;
+pub mod cause;
 pub mod decode;
 mod detect;
 mod disksim;
 mod disksim_validate;
 mod engine;
+mod entry;
 mod error;
 mod fields;
 mod finish;
 pub mod fio_iolog;
 mod fio_latency;
+mod format;
+mod guess;
 mod hfplayer;
 mod hp_srt;
 mod huge;
@@ -63,17 +68,17 @@ use trace::Trace;
 pub use detect::{Alternative, Detected, detect};
 pub use error::{Error, Result};
 pub use finish::START_FACT;
+pub use format::Format;
 pub use input::STANDARD_INPUT;
 pub use notes::Notes;
 pub use options::{ReadOptions, Stop, TimeUnit};
 pub use streams::{MOST_STREAMS, Streams};
-pub use table::Format;
 pub use write::write;
 
-use decode::Batch;
+use batch::Batch;
 use engine::Engine;
+use entry::{Entry, Reader};
 use input::Input;
-use table::{Entry, Reader};
 
 /// A sector, where formats count in sectors.
 pub const SECTOR_BYTES: u32 = 512;

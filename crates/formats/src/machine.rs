@@ -4,10 +4,13 @@
 #![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
 #![allow(unsafe_code)]
 
-use super::decode::{Batch, Cause};
+use super::batch::Batch;
+use super::cause::Cause;
 use super::scan::{self, FastLine, Machine, Window, Words};
 
-/// Reads whole lines with the best that this processor can do.
+/// Reads whole lines with the best that this processor can do; see [`LineFormat::lines`].
+///
+/// [`LineFormat::lines`]: super::decode::LineFormat::lines
 pub(super) fn lines<F: FastLine>(
     format: &F,
     text: &[u8],
@@ -125,27 +128,4 @@ fn values_avx2(digits: [u64; 4]) -> ([u32; 4], bool) {
         _mm_extract_epi32(high, 1),
     ];
     (values.map(|value| value as u32), valid)
-}
-
-/// Asks for large pages behind the free part of a column, which is going to be filled: the page
-/// faults of small ones take as long as parsing.
-pub(super) fn expect_filled<T>(column: &mut Vec<T>) {
-    #[cfg(target_os = "linux")]
-    {
-        const PAGE_BYTES: usize = 4096;
-        const LARGE_PAGE_BYTES: usize = 2 << 20;
-        let room = column.spare_capacity_mut();
-        let start = room.as_mut_ptr().addr().next_multiple_of(PAGE_BYTES);
-        let end = (room.as_mut_ptr().addr() + size_of_val(room)) / PAGE_BYTES * PAGE_BYTES;
-        if end < start + LARGE_PAGE_BYTES {
-            return;
-        }
-        let start = room.as_mut_ptr().with_addr(start).cast();
-        // SAFETY: the range lies within the spare capacity of the vector, memory that it owns; the
-        // advice changes how the kernel backs it, never what it holds. A kernel that knows no large
-        // pages refuses, which changes nothing.
-        let _ = unsafe {
-            rustix::mm::madvise(start, end - start.addr(), rustix::mm::Advice::LinuxHugepage)
-        };
-    }
 }

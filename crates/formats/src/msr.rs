@@ -11,12 +11,16 @@
 
 use trace::Op;
 
-use super::decode::{Batch, Cause, LineFormat, Row, Times};
-use super::detect::guess_by_lines;
+use super::batch::{Batch, Row};
+use super::cause::Cause;
+use super::decode::{LineFormat, Times};
+use super::entry::{Entry, Reader};
 use super::fields::{Line, range, scaled};
-use super::scan::{self, FastLine, Fields, Machine};
+use super::format::Format;
+use super::guess::guess_by_lines;
+use super::machine;
+use super::scan::{FastLine, Fields, Machine};
 use super::streams::Streams;
-use super::table::{Entry, Format, Reader};
 use super::{ReadOptions, TimeUnit};
 
 const FIELDS: &str = "seven fields, separated by commas";
@@ -69,7 +73,7 @@ impl LineFormat for Msr {
     }
 
     fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
-        scan::lines(self, text, out)
+        machine::lines(self, text, out)
     }
 }
 

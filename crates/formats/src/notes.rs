@@ -3,7 +3,7 @@
 use events::Warning;
 use serde::{Deserialize, Serialize};
 
-use super::decode::Place;
+use super::cause::Place;
 
 /// Stage name of the warnings raised here.
 pub const STAGE: &str = "trace";

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use super::Format;
+use super::format::Format;
 
 /// The unit of a format's times, where its writers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,10 +13,13 @@ use events::Warning;
 use trace::Op;
 
 use super::ReadOptions;
-use super::decode::{Batch, Cause, Row, SERVICE_UNKNOWN_NS, Times};
+use super::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
+use super::cause::Cause;
+use super::decode::Times;
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::{Notes, STAGE};
 use super::records::{FixedRecords, RecordSink, le32, le64};
-use super::table::{Entry, Format, Guess, Reader, Start};
 
 const BYTES: usize = 24;
 /// The next request of an object that is not requested again.

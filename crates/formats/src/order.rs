@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::decode::Batch;
+use super::batch::Batch;
 
 /// Rows sorted through an index at a time: 16 bytes each are 64 MiB.
 const BLOCK_ROWS: usize = 4 << 20;
@@ -116,7 +116,7 @@ fn rotate(batch: &mut Batch, start: usize, middle: usize, end: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decode::Row;
+    use super::super::batch::Row;
     use super::*;
     use proptest::prelude::*;
     use trace::Op;

@@ -8,7 +8,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::decode::{Batch, LineFormat};
+use super::batch::Batch;
+use super::decode::LineFormat;
 use super::engine::{BadLines, Engine, endless, make_room, parse};
 use super::input::Input;
 use super::pieces::{Filled, Pieces};
@@ -155,7 +156,7 @@ impl Worker {
         let base = target.out.lines();
         if self.streams.len() < self.rows.streams.count() {
             let absorbed = target.out.streams.absorb(&self.rows.streams);
-            let too_many = |cause: super::decode::Cause| {
+            let too_many = |cause: super::cause::Cause| {
                 let first = vec![(1, cause.to_string())];
                 BadLines { count: 1, first }
             };
@@ -176,7 +177,7 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decode::Place;
+    use super::super::cause::Place;
     use super::super::{Format, Notes, ReadOptions, read_from};
     use super::*;
     use std::path::Path;

@@ -1,6 +1,8 @@
 //! Binary formats whose records all have one size: the loop around a parser of one record.
 
-use super::decode::{Batch, Cause, Decoder, Fault, Piece, Place};
+use super::batch::Batch;
+use super::cause::{Cause, Place};
+use super::decode::{Decoder, Fault, Piece};
 use super::notes::Notes;
 
 /// Takes records one after another.

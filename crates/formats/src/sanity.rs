@@ -8,8 +8,8 @@
 use events::Warning;
 use trace::{Op, Trace};
 
+use super::entry::Entry;
 use super::notes::{Notes, STAGE};
-use super::table::Entry;
 use super::{ReadOptions, TimeUnit};
 
 /// Fewer requests say nothing about a rate.

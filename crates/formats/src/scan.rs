@@ -19,8 +19,9 @@
 
 use trace::Op;
 
-use super::decode::{Batch, Cause, LineFormat, Row, is_blank, without_return};
-use super::machine;
+use super::batch::{Batch, Row};
+use super::cause::Cause;
+use super::decode::{LineFormat, is_blank, without_return};
 use super::streams::Streams;
 
 /// Bytes of a line that are looked at; longer ones are slow.
@@ -299,15 +300,6 @@ impl Machine for Words {
         let wrong = values.iter().fold(0, |all, (_, wrong)| all | wrong);
         (values.map(|(value, _)| value as u32), wrong == 0)
     }
-}
-
-/// Reads whole lines; see [`LineFormat::lines`].
-pub(super) fn lines<F: FastLine>(
-    format: &F,
-    text: &[u8],
-    out: &mut Batch,
-) -> Result<(), (usize, Cause)> {
-    machine::lines(format, text, out)
 }
 
 /// Reads whole lines with what `machine` can do.

@@ -18,11 +18,15 @@
 
 use trace::Op;
 
-use super::decode::{Batch, Cause, LineFormat, Row, SERVICE_UNKNOWN_NS, Times};
-use super::detect::guess_by_lines;
-use super::scan::{self, FastLine, Fields, Machine};
+use super::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
+use super::cause::Cause;
+use super::decode::{LineFormat, Times};
+use super::entry::{Entry, Reader};
+use super::format::Format;
+use super::guess::guess_by_lines;
+use super::machine;
+use super::scan::{FastLine, Fields, Machine};
 use super::streams::Streams;
-use super::table::{Entry, Format, Reader};
 
 /// Unit of the LBA field.
 const BLOCK_BYTES: u64 = 512;
@@ -68,7 +72,7 @@ impl LineFormat for Spc {
     }
 
     fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
-        scan::lines(self, text, out)
+        machine::lines(self, text, out)
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use trace::Stream;
 
-use super::decode::Cause;
+use super::cause::Cause;
 
 /// Most streams that a trace can hold: one index stays free.
 pub const MOST_STREAMS: usize = u16::MAX as usize;

@@ -9,12 +9,16 @@
 
 use trace::Op;
 
-use super::decode::{Batch, Cause, LineFormat, Row, SERVICE_UNKNOWN_NS, Times};
-use super::detect::{fit, shown};
+use super::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
+use super::cause::Cause;
+use super::decode::{LineFormat, Times};
+use super::entry::{Entry, Guess, Reader};
 use super::fields::{Line, range, scaled};
-use super::scan::{self, FastLine, Fields, Machine};
+use super::format::Format;
+use super::guess::{fit, shown};
+use super::machine;
+use super::scan::{FastLine, Fields, Machine};
 use super::streams::Streams;
-use super::table::{Entry, Format, Guess, Reader};
 use super::{ReadOptions, SECTOR_BYTES, TimeUnit};
 
 const FIELDS: &str = "five fields, separated by commas";
@@ -86,7 +90,7 @@ impl LineFormat for Tencent {
     }
 
     fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
-        scan::lines(self, text, out)
+        machine::lines(self, text, out)
     }
 }
 

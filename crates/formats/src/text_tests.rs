@@ -7,8 +7,11 @@ use std::path::Path;
 use proptest::prelude::*;
 use trace::{Op, Trace};
 
-use super::decode::{Batch, Cause, LineFormat};
-use super::table::{Reader, entry};
+use super::batch::Batch;
+use super::cause::Cause;
+use super::decode::LineFormat;
+use super::entry::Reader;
+use super::table::entry;
 use super::{Format, Notes, ReadOptions, Streams, TimeUnit, read_from};
 use crate::Result;
 
@@ -245,8 +248,8 @@ fn lenient_readings_leave_bad_lines_out_and_say_which() {
     text.extend(b"\n0,3,512,w,1\nlast");
     let (trace, notes) = parse(Format::Spc, &options, &text).expect("reads");
     assert_eq!((trace.count(), notes.bad, notes.bad_first.len()), (25, 14, 10));
-    assert_eq!(notes.bad_first[0].place, super::decode::Place::Line(3));
-    assert_eq!(notes.bad_first[1].place, super::decode::Place::Line(7));
+    assert_eq!(notes.bad_first[0].place, super::cause::Place::Line(3));
+    assert_eq!(notes.bad_first[1].place, super::cause::Place::Line(7));
     assert_eq!(notes.bad_first[0].cause, "ASU is not a whole number: 'nonsense'");
 }
 

@@ -13,11 +13,14 @@
 use trace::Op;
 
 use super::ReadOptions;
-use super::decode::{Batch, Cause, Row, SERVICE_UNKNOWN_NS, Times};
+use super::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
+use super::cause::Cause;
+use super::decode::Times;
 use super::decode::{Decoder, Fault, Piece};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::Notes;
 use super::records::{FixedRecords, RecordSink, le16, le32, le64};
-use super::table::{Entry, Format, Guess, Reader, Start};
 
 const BYTES_V1: usize = 32;
 const BYTES_V2: usize = 40;

@@ -8,9 +8,12 @@
 
 use trace::Op;
 
-use super::decode::{Batch, Cause, LineFormat, Row, SERVICE_UNKNOWN_NS, Times};
+use super::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
+use super::cause::Cause;
+use super::decode::{LineFormat, Times};
+use super::entry::{Entry, Guess, Reader};
 use super::fields::{Line, range, scaled};
-use super::table::{Entry, Format, Guess, Reader};
+use super::format::Format;
 use super::{ReadOptions, SECTOR_BYTES, TimeUnit};
 
 const FIELDS: &str = "five fields, separated by commas";

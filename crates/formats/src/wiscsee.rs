@@ -7,10 +7,13 @@
 //!
 //! Tested with lines made here and with a published list.
 
+use super::batch::Batch;
 use super::block_events::{Action, BlockEvent, Clock, Events, Flags, SECTOR_BYTES};
-use super::decode::{Batch, Cause, LineSink, StatefulLines, Times};
+use super::cause::Cause;
+use super::decode::{LineSink, StatefulLines, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::Notes;
-use super::table::{Entry, Format, Guess, Reader, Start};
 use super::words::Words;
 
 /// How the table lists the format.

@@ -3,7 +3,7 @@
 //!
 //! Nothing here allocates or panics; a number that does not fit is an error, never wrapped.
 
-use super::decode::Cause;
+use super::cause::Cause;
 
 /// Powers of ten, as many as a decimal can have digits behind its point.
 const POWERS: [u64; 10] =

@@ -13,10 +13,13 @@
 
 mod write;
 
+use super::batch::Batch;
 use super::block_events::{Action, BlockEvent, Clock, Events, Flags, SECTOR_BYTES};
-use super::decode::{Batch, Cause, LineSink, StatefulLines, Times};
+use super::cause::Cause;
+use super::decode::{LineSink, StatefulLines, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::{Notes, STAGE};
-use super::table::{Entry, Format, Guess, Reader, Start};
 use super::words::Words;
 pub use write::write;
 

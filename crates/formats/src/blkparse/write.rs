@@ -8,8 +8,8 @@ use std::path::Path;
 
 use trace::{Op, Trace};
 
+use super::super::batch::SERVICE_UNKNOWN_NS;
 use super::super::block_events::SECTOR_BYTES;
-use super::super::decode::SERVICE_UNKNOWN_NS;
 use super::super::notes::{Counted, Losses};
 use super::super::whole_file;
 use crate::{Error, Result};

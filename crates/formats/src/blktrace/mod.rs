@@ -19,10 +19,13 @@ mod record;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::batch::Batch;
 use super::block_events::{BlockEvent, Clock, Events};
-use super::decode::{Batch, Decoder, Fault, Piece, Place, Times};
+use super::cause::Place;
+use super::decode::{Decoder, Fault, Piece, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::Notes;
-use super::table::{Entry, Format, Guess, Reader, Start};
 use record::{ByteOrder, Parsed, RECORD_BYTES};
 
 /// How the table lists the format.

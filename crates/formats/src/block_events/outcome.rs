@@ -4,7 +4,7 @@ use std::mem;
 
 use events::Warning;
 
-use super::super::decode::Batch;
+use super::super::batch::Batch;
 use super::super::notes::{Notes, STAGE};
 use super::pairing::Paired;
 use super::{Clock, Events};

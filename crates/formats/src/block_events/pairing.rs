@@ -2,7 +2,7 @@
 
 use trace::Op;
 
-use super::super::decode::SERVICE_UNKNOWN_NS;
+use super::super::batch::SERVICE_UNKNOWN_NS;
 use super::devices::Devices;
 use super::in_flight::{Entry, InFlight, Key};
 use super::{Action, BlockEvent, Clock, Flags, SECTOR_BYTES};

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::Streams;
-use super::super::decode::Batch;
+use super::super::batch::Batch;
 use super::super::notes::Notes;
 use super::*;
 

@@ -22,9 +22,12 @@ use events::Warning;
 use trace::Op;
 
 use super::ReadOptions;
-use super::decode::{Batch, Cause, LineSink, Row, SERVICE_UNKNOWN_NS, StatefulLines, Times};
+use super::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
+use super::cause::Cause;
+use super::decode::{LineSink, StatefulLines, Times};
+use super::entry::{Entry, Guess, Reader, Start};
+use super::format::Format;
 use super::notes::{Notes, STAGE};
-use super::table::{Entry, Format, Guess, Reader, Start};
 use super::words::Words;
 pub use write::write;
 
