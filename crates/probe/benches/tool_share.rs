@@ -4,9 +4,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use events::Quiet;
-use probe::io::NullDevice;
-use probe::measurement::{Arrival, Cell, Durability, Order, Target};
-use probe::target::{TargetInfo, TargetSpec};
+use fit::measurement::{Arrival, Cell, Durability, Order};
+use io::engine::NullDevice;
+use io::target::{TargetInfo, TargetSpec};
 use probe::{Options, PlanKind, run_on};
 use std::time::Duration;
 
@@ -14,8 +14,14 @@ const RANGE: u64 = 1 << 30;
 
 /// CPU time of `requests` requests, scaled from a cell of fixed length.
 fn share(cell: Cell, requests: u64) -> Duration {
-    let target = Target { range_bytes: RANGE, logical_block_bytes: 512, ..Target::default() };
-    let info = TargetInfo { target, path: "null".into(), writable: true, fresh: false };
+    let info = TargetInfo {
+        path: "null".into(),
+        range_bytes: RANGE,
+        logical_block_bytes: 512,
+        writable: true,
+        fresh: false,
+        ..TargetInfo::default()
+    };
     let options = Options {
         range_bytes: RANGE,
         plan: PlanKind::Cells(vec![cell]),

@@ -8,8 +8,8 @@
 use std::process::ExitCode;
 
 use events::{Hint, Quiet};
-use probe::measurement::{Arrival, Cell, CellResult, Durability, Measurements, Order};
-use probe::target::TargetSpec;
+use fit::measurement::{Arrival, Cell, CellResult, Durability, Measurements, Order};
+use io::target::TargetSpec;
 use probe::{Options, PlanKind};
 
 fn main() -> ExitCode {
@@ -74,9 +74,8 @@ fn parse(arguments: &[String]) -> Option<(Options, bool)> {
 fn measure(options: &Options, psync: bool) -> Result<Measurements, probe::Error> {
     let PlanKind::Cells(cells) = &options.plan else { unreachable!("made above") };
     let must_write = cells[0].read_share < 1.0;
-    let need =
-        probe::target::Need { range_bytes: options.range_bytes, keep_file: true, must_write };
-    let prepared = probe::target::prepare(&options.target, &need)?;
+    let need = io::target::Need { range_bytes: options.range_bytes, keep_file: true, must_write };
+    let prepared = io::target::prepare(&options.target, &need)?;
     if psync {
         prepared.device.use_psync();
     }

@@ -7,8 +7,8 @@
 use std::process::ExitCode;
 
 use events::{Hint, Quiet};
+use io::target::TargetSpec;
 use probe::replay::{ReplayOptions, replay};
-use probe::target::TargetSpec;
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

@@ -15,6 +15,10 @@ use std::sync::{Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use fit::measurement::{
+    Arrival, Cell, CellResult, ClassResult, Distribution, Durability, Order, Window,
+};
+use io::engine::{Device, EngineOptions};
 use stats::Histogram;
 use stats::rng::Rng;
 use trace::Op;
@@ -22,10 +26,6 @@ use trace::Op;
 use crate::clock::{self, CpuTime};
 use crate::driver::{self, DriveOptions, Driven, Flight, Work};
 use crate::error::Error;
-use crate::io::{Device, EngineOptions};
-use crate::measurement::{
-    Arrival, Cell, CellResult, ClassResult, Distribution, Durability, Order, Window,
-};
 use crate::realtime::{self, Urgency};
 
 /// How a cell is run.
@@ -313,7 +313,7 @@ pub(crate) fn run<D: Device>(
     options: &CellOptions,
     watch: &mut dyn FnMut(f64) -> bool,
 ) -> Result<CellRun, Error> {
-    let (threads, depth) = device.layout(cell);
+    let (threads, depth) = device.layout(cell.depth);
     let stop = AtomicBool::new(false);
     let barrier = Barrier::new(threads as usize);
     let (sender, receiver) = mpsc::channel();

@@ -19,12 +19,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use io::buffer::Payload;
+use io::engine::{self, Completion, Device, Engine, Submission, Wait};
 use trace::Op;
 
-use crate::buffer::Payload;
 use crate::clock;
 use crate::error::Error;
-use crate::io::{self, Completion, Device, Engine, Submission, Wait};
 
 /// While requests are outstanding and none has completed for so long, the loop sleeps towards the
 /// next due time instead of spinning: at real-time priority the spinning itself may keep the kernel
@@ -129,7 +129,7 @@ pub(crate) fn drive<D: Device, W: Work>(
         };
         state.stamp();
         if let Err(source) = engine.exchange(wait, &mut state.completions) {
-            return Err(Error::Engine { engine: "I/O", source });
+            return Err(io::Error::Engine { engine: "I/O", source }.into());
         }
         now = clock::now_ns();
         if let Err(found) = state.collect(device, work, now) {
@@ -285,13 +285,13 @@ impl Loop {
             self.driven.completed += 1;
             let Order { op, offset, len, .. } = flight.order;
             let submission = Submission { slot, op, offset, len };
-            match io::check(device, submission, completion.result) {
+            match engine::check(device, submission, completion.result) {
                 Ok(()) if work.completed(&flight, now) => self.to_flush.push(slot),
                 Ok(()) => self.free.push(slot),
                 Err(error) => {
                     self.free.push(slot);
                     if outcome.is_ok() {
-                        outcome = Err(error);
+                        outcome = Err(error.into());
                     }
                 }
             }

@@ -10,8 +10,8 @@
 use events::Step;
 use serde::{Deserialize, Serialize};
 
-use crate::measurement::{Arrival, Cell, Durability, Order};
-use crate::target::TargetInfo;
+use fit::measurement::{Arrival, Cell, Durability, Order, Target};
+use io::target::TargetInfo;
 
 /// Share of a cell's measured time that runs before it without being counted.
 pub const WARM_UP_SHARE: f64 = 0.1;
@@ -52,7 +52,7 @@ pub struct Plan {
     pub fill_passes: u32,
     /// Whether as many bytes again are written at random after that.
     pub fill_random: bool,
-    /// Seconds of the load that commits, after the last round; see [`crate::commit_load`].
+    /// Seconds of the load that commits, after the last round; see [`fit::commit_load`].
     pub commit_load_s: f64,
 }
 
@@ -60,7 +60,7 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanSummary {
     /// The target as far as it is known without touching it.
-    pub target: crate::measurement::Target,
+    pub target: Target,
     /// The cells of one round.
     pub cells: Vec<PlannedCell>,
     /// Rounds that are always run, and rounds at most.
@@ -164,7 +164,7 @@ impl Plan {
     pub fn quick(info: &TargetInfo, budget_s: f64) -> Self {
         let cells = allowed(fit_cells(&[4, 8, 16, 64, 256]), info);
         let fill_s =
-            if info.writable { info.target.range_bytes as f64 / EXPECTED_FILL_PER_S } else { 0.0 };
+            if info.writable { info.range_bytes as f64 / EXPECTED_FILL_PER_S } else { 0.0 };
         let rounds = 2;
         let commit_load_s = (COMMIT_LOAD_SHARE * budget_s).min(8.0);
         let each =
@@ -249,7 +249,7 @@ impl Plan {
 
     /// What it would do to a target, given the cells measured before.
     pub fn summary(&self, info: &TargetInfo, already_done: usize) -> PlanSummary {
-        let range_bytes = info.target.range_bytes;
+        let range_bytes = info.range_bytes;
         let (fill_s, _) = self.expected_s(range_bytes);
         let mut steps = Vec::new();
         if self.fill_passes > 0 {
@@ -271,7 +271,7 @@ impl Plan {
             steps.push(Step { name, expected_s, writes_bytes });
         }
         PlanSummary {
-            target: info.target.clone(),
+            target: measured_target(info),
             cells: self.cells.clone(),
             rounds: (self.rounds, self.most_rounds),
             expected_s: steps.iter().map(|step| step.expected_s).sum(),
@@ -301,11 +301,22 @@ impl PlannedCell {
 }
 
 /// Leaves out what the target cannot do.
+/// A target as the result names it.
+pub(crate) fn measured_target(info: &TargetInfo) -> Target {
+    Target {
+        path: info.named.display().to_string(),
+        kind: info.kind.name().to_owned(),
+        range_bytes: info.range_bytes,
+        logical_block_bytes: info.logical_block_bytes,
+        facts: info.facts.clone(),
+    }
+}
+
 fn allowed(cells: Vec<(Cell, Option<f64>)>, info: &TargetInfo) -> Vec<(Cell, Option<f64>)> {
     let fits = |cell: &Cell| {
         (info.writable || cell.read_share >= 1.0)
-            && cell.size_bytes.is_multiple_of(info.target.logical_block_bytes)
-            && u64::from(cell.size_bytes) <= info.target.range_bytes
+            && cell.size_bytes.is_multiple_of(info.logical_block_bytes)
+            && u64::from(cell.size_bytes) <= info.range_bytes
     };
     cells.into_iter().filter(|(cell, _)| fits(cell)).collect()
 }
@@ -315,12 +326,16 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::measurement::Target;
 
     fn info(writable: bool, block: u32) -> TargetInfo {
-        let target =
-            Target { range_bytes: 1 << 30, logical_block_bytes: block, ..Target::default() };
-        TargetInfo { target, path: "x".into(), writable, fresh: writable }
+        TargetInfo {
+            path: "x".into(),
+            range_bytes: 1 << 30,
+            logical_block_bytes: block,
+            writable,
+            fresh: writable,
+            ..TargetInfo::default()
+        }
     }
 
     #[test]

@@ -6,12 +6,12 @@
 
 use std::sync::atomic::AtomicBool;
 
+use io::engine::{Device, EngineOptions};
 use stats::rng::Rng;
 use trace::Op;
 
 use crate::driver::{self, DriveOptions, Flight, Order, Work};
 use crate::error::Error;
-use crate::io::{Device, EngineOptions};
 
 const SEQUENTIAL_BYTES: u32 = 128 << 10;
 const RANDOM_BYTES: u32 = 4096;
@@ -63,7 +63,7 @@ pub(crate) fn fill<D: Device>(
     if fill.random && !pass(fill.passes, RANDOM_BYTES, true)? {
         return Ok(());
     }
-    device.flush().map_err(|source| Error::target("flush", device.path(), source))
+    Ok(device.flush().map_err(|source| io::Error::target("flush", device.path(), source))?)
 }
 
 struct FillWork<'a> {

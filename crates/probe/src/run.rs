@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use events::{Ending, Event, Sink, Warning};
+use fit::measurement::{Arrival, Cell, CellResult, CommitLoad, Durability, Measurements};
+use io::engine::Device;
+use io::target::{self, Need, TargetInfo, TargetSpec};
 
 use crate::cell::{self, CellOptions};
 use crate::clock;
 use crate::commit_load;
 use crate::disturbance::Watch;
 use crate::error::Error;
-use crate::io::Device;
-use crate::measurement::{Arrival, Cell, CellResult, CommitLoad, Durability, Measurements};
 use crate::plan::{self, Plan, PlanSummary, PlannedCell, WARM_UP_SHARE};
 use crate::precondition::{self, Fill};
-use crate::target::{self, Need, TargetInfo, TargetSpec};
 
 pub(crate) const STAGE: &str = "probe";
 /// Shape of `measurements.json`.
@@ -138,7 +138,7 @@ pub fn run_on<D: Device>(
 ) -> Result<Measurements, Error> {
     let plan = options.plan(info);
     for planned in &plan.cells {
-        cell::check(&planned.cell, info.target.range_bytes, info.target.logical_block_bytes)?;
+        cell::check(&planned.cell, info.range_bytes, info.logical_block_bytes)?;
     }
     if cfg!(debug_assertions) {
         let message = "this is a debug build: its CPU per request is not that of a release build";
@@ -174,7 +174,8 @@ pub fn run_on<D: Device>(
     outcome?;
     let (cells, warnings) = (session.cells, session.warnings);
     let commit_load = session.commit_load;
-    Ok(Measurements { schema: SCHEMA, target: info.target.clone(), cells, commit_load, warnings })
+    let target = plan::measured_target(info);
+    Ok(Measurements { schema: SCHEMA, target, cells, commit_load, warnings })
 }
 
 /// A run under way.
@@ -288,7 +289,7 @@ impl<D: Device> Session<'_, D> {
         if self.plan.fill_passes == 0 {
             return Ok(());
         }
-        let range_bytes = self.info.target.range_bytes;
+        let range_bytes = self.info.range_bytes;
         let fill = Fill {
             range_bytes,
             passes: self.plan.fill_passes,
@@ -336,7 +337,7 @@ impl<D: Device> Session<'_, D> {
         let cell = self.resolve(planned);
         let name = plan::name(&cell);
         let cell_options = CellOptions {
-            range_bytes: self.info.target.range_bytes,
+            range_bytes: self.info.range_bytes,
             seconds: planned.seconds,
             warm_up_s: planned.seconds * WARM_UP_SHARE,
             windows: windows_of(planned.seconds),
@@ -373,13 +374,16 @@ impl<D: Device> Session<'_, D> {
 
     /// Writing with O_DIRECT beyond the end makes a file grow back, so its size is looked at.
     fn check_size(&self, cell: &Cell) -> Result<(), Error> {
-        let needed = self.info.target.range_bytes;
+        let needed = self.info.range_bytes;
         let path = self.device.path();
-        let size =
-            self.device.size_bytes().map_err(|source| Error::target("look at", path, source))?;
+        let size = self
+            .device
+            .size_bytes()
+            .map_err(|source| io::Error::target("look at", path, source))?;
         if size < needed {
             let offset = needed - u64::from(cell.size_bytes);
-            return Err(Error::Shrank { path: path.to_owned(), offset, size: units::Bytes(size) });
+            let (path, size) = (path.to_owned(), units::Bytes(size));
+            return Err(io::Error::Shrank { path, offset, size }.into());
         }
         Ok(())
     }
@@ -390,7 +394,7 @@ impl<D: Device> Session<'_, D> {
             return Ok(());
         }
         let path = self.device.path();
-        self.device.flush().map_err(|source| Error::target("flush", path, source))
+        Ok(self.device.flush().map_err(|source| io::Error::target("flush", path, source))?)
     }
 
     fn sample(&self, result: &CellResult) {

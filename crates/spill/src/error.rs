@@ -68,7 +68,7 @@ pub enum Error {
     },
     /// A request failed.
     #[error(transparent)]
-    Io(#[from] probe::Error),
+    Io(#[from] io::Error),
     /// What came out is not what went in.
     #[error("the output is wrong: {what}")]
     Wrong {
@@ -100,7 +100,7 @@ impl Hint for Error {
                 }
                 _ => "give a directory on another disk".to_owned(),
             },
-            Self::TooFewFree { .. } | Self::Io(probe::Error::NoSpace { .. }) => {
+            Self::TooFewFree { .. } | Self::Io(io::Error::NoSpace { .. }) => {
                 "free some space, take fewer rows, or a directory on another disk".to_owned()
             }
             Self::Io(error) => return error.hint(),

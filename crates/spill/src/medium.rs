@@ -1,6 +1,6 @@
 //! What the engine spills to: requests, a clock, and room.
 
-use probe::io::{Device, FaultyDevice};
+use io::engine::{Device, FaultyDevice};
 
 use crate::error::Error;
 

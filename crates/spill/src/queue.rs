@@ -5,7 +5,7 @@
 //! them and put where it fetches them from.
 
 use events::Sink;
-use probe::io::{Completion, Engine, EngineOptions, Submission, Wait};
+use io::engine::{Completion, Engine, EngineOptions, Submission, Wait};
 use trace::Op;
 
 use crate::account::{Account, request};
@@ -115,13 +115,13 @@ impl<'a, M: Medium> Queue<'a, M> {
 
     fn exchange(&mut self, wait: Wait) -> Result<(), Error> {
         let exchanged = self.engine.exchange(wait, &mut self.completions);
-        exchanged.map_err(|source| probe::Error::Engine { engine: "spill", source })?;
+        exchanged.map_err(|source| io::Error::Engine { engine: "spill", source })?;
         let now_ns = self.medium.now_ns();
         for completion in self.completions.drain(..) {
             let flight = self.flights[completion.slot as usize].take();
             let flight = flight.expect("what completes was in flight");
             self.in_flight -= 1;
-            probe::io::check(self.medium, flight.submission, completion.result)?;
+            io::engine::check(self.medium, flight.submission, completion.result)?;
             self.account.completed(flight.place, now_ns - flight.issued_ns);
             if flight.submission.op == Op::Read {
                 self.arrived.push(completion.slot);

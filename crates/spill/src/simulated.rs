@@ -10,11 +10,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use probe::io::{Completion, Device, Engine, EngineOptions, Submission, Wait};
+use io::engine::{Completion, Device, Engine, EngineOptions, Submission, Wait};
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
@@ -152,7 +151,7 @@ impl Engine for SimulatedEngine {
         self.queued.push(submission);
     }
 
-    fn exchange(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
+    fn exchange(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> std::io::Result<()> {
         for submission in std::mem::take(&mut self.queued) {
             self.transfer(submission);
             self.lengths[submission.slot as usize] = submission.len;
@@ -187,7 +186,7 @@ impl Device for Simulated {
         &self.name
     }
 
-    fn engine(&self, options: EngineOptions) -> Result<SimulatedEngine, probe::Error> {
+    fn engine(&self, options: EngineOptions) -> Result<SimulatedEngine, io::Error> {
         let slot_bytes = options.slot_bytes as usize;
         Ok(SimulatedEngine {
             shared: Arc::clone(&self.shared),
@@ -199,11 +198,11 @@ impl Device for Simulated {
         })
     }
 
-    fn size_bytes(&self) -> io::Result<u64> {
+    fn size_bytes(&self) -> std::io::Result<u64> {
         Ok(self.shared().device.capacity().map_or(u64::MAX, |bytes| bytes.0))
     }
 
-    fn flush(&self) -> io::Result<()> {
+    fn flush(&self) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -6,14 +6,13 @@
 //! unless the user wants them through it.
 
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use events::Warning;
-use probe::io::{Device, EngineOptions, Psync, Uring};
-use probe::target::{FileEngine, direct_block_bytes};
+use io::engine::{Device, EngineOptions, Psync, Uring};
+use io::target::{FileEngine, direct_block_bytes};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use units::Bytes;
@@ -98,21 +97,21 @@ impl Device for TempFile {
         &self.directory
     }
 
-    fn engine(&self, options: EngineOptions) -> Result<FileEngine, probe::Error> {
+    fn engine(&self, options: EngineOptions) -> Result<FileEngine, io::Error> {
         let fd = self.file.as_raw_fd();
         if !self.uring {
             return Ok(FileEngine::Psync(Psync::new(fd, options)));
         }
         let ring = Uring::new(fd, options);
-        let ring = ring.map_err(|source| probe::Error::Engine { engine: "io_uring", source })?;
+        let ring = ring.map_err(|source| io::Error::Engine { engine: "io_uring", source })?;
         Ok(FileEngine::Uring(Box::new(ring)))
     }
 
-    fn size_bytes(&self) -> io::Result<u64> {
+    fn size_bytes(&self) -> std::io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    fn flush(&self) -> io::Result<()> {
+    fn flush(&self) -> std::io::Result<()> {
         self.file.sync_data()
     }
 }

@@ -73,7 +73,7 @@ pub enum Error {
     Probe(#[from] probe::Error),
     /// Nothing could be fitted to the measurements.
     #[error(transparent)]
-    Fit(#[from] probe::fit::FitError),
+    Fit(#[from] fit::FitError),
     /// The database load failed.
     #[error(transparent)]
     Oltp(#[from] oltp::Error),

@@ -17,7 +17,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     first_of!(
         study::Error,
         spill::Error,
+        fit::FitError,
         probe::Error,
+        io::Error,
         oltp::Error,
         dbms::Error,
         capture::Error,

@@ -25,6 +25,8 @@ use std::time::Duration;
 pub use certificate::Certificate;
 use dependent::{Chains, Dependent};
 use events::{Ending, Event, Sink, Step, Warning};
+use io::engine::{Device, EngineOptions};
+use io::target::{self, Need, TargetInfo, TargetSpec};
 use schedule::{Replaying, Requests};
 use serde::{Deserialize, Serialize};
 use trace::Trace;
@@ -35,10 +37,8 @@ use crate::clock::{self, CpuTime};
 use crate::disturbance::{Disturbance, Watch};
 use crate::driver::{self, DriveOptions, Driven};
 use crate::error::Error;
-use crate::io::{Device, EngineOptions};
 use crate::precondition::{self, Fill};
 use crate::realtime::{self, Urgency};
-use crate::target::{self, Need, TargetInfo, TargetSpec};
 
 const STAGE: &str = "replay";
 /// Memory for requests under way, at most.
@@ -126,10 +126,10 @@ pub fn replay(trace: &Trace, options: &ReplayOptions, sink: &dyn Sink) -> Result
     let range_bytes = trace.extent().0.next_multiple_of(1 << 20).max(1 << 20);
     let need = Need { range_bytes, keep_file: options.keep_file, must_write: writes(trace) };
     let prepared = target::prepare(&options.target, &need)?;
-    if prepared.info.target.range_bytes < trace.extent().0 {
-        let size = Bytes(prepared.info.target.range_bytes);
+    if prepared.info.range_bytes < trace.extent().0 {
+        let size = Bytes(prepared.info.range_bytes);
         let path = prepared.info.path;
-        return Err(Error::TooSmall { path, size, needed: trace.extent() });
+        return Err(io::Error::TooSmall { path, size, needed: trace.extent() }.into());
     }
     let warnings = prepared.warnings.clone();
     replay_on(&prepared.device, &prepared.info, trace, options, warnings, sink)
@@ -158,7 +158,7 @@ pub fn replay_on<D: Device>(
     check(trace)?;
     let started_ns = clock::now_ns();
     let fills = options.precondition && info.writable;
-    let (span_s, fill_bytes) = (trace.span().as_secs_f64(), info.target.range_bytes);
+    let (span_s, fill_bytes) = (trace.span().as_secs_f64(), info.range_bytes);
     let step = |name: &str, expected_s, writes_bytes| Step {
         name: name.to_owned(),
         expected_s,
@@ -218,7 +218,7 @@ fn go<D: Device>(
     progress: &mut Progress<'_>,
 ) -> Result<Replayed, Error> {
     if fill_s > 0.0 {
-        let range_bytes = info.target.range_bytes;
+        let range_bytes = info.range_bytes;
         let fill = Fill { range_bytes, passes: 1, random: false, seed: options.seed };
         let mut last_ns = 0;
         precondition::fill(device, fill, &mut |share| {
@@ -230,7 +230,7 @@ fn go<D: Device>(
             progress.show(fill_s * share, "writing the target before the replay")
         })?;
     }
-    let requests = Requests::prepare(trace, info.target.logical_block_bytes, options.punch_holes);
+    let requests = Requests::prepare(trace, info.logical_block_bytes, options.punch_holes);
     let chains = if options.mode == Mode::Dependent { Chains::of(&requests, trace) } else { None };
     if options.mode == Mode::Dependent && chains.is_none() {
         let why = "it does not say which actor issued which request, and how long each took";

@@ -1,11 +1,11 @@
 //! Every way in which a device can fail, on cells, preconditioning and replay.
 
 use events::{Ending, Event, Hint};
-use probe::io::{Fault, FaultyDevice, NullDevice};
-use probe::measurement::Order;
+use fit::measurement::Order;
+use io::engine::{Fault, FaultyDevice, NullDevice};
+use io::target::TargetSpec;
 use probe::plan::closed;
 use probe::replay::{Mode, ReplayOptions, replay_on};
-use probe::target::TargetSpec;
 use probe::{Error, run_on};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -37,23 +37,40 @@ fn check(fault: Fault, read_share: f64, precondition: bool, expected: fn(&Error)
     assert!(expected(&error), "{fault:?}: {error:?}");
     assert_eq!(ending, Some(Ending::Failed));
     assert!(error.hint().is_some(), "{error}");
-    assert!(error.to_string().contains("null") || matches!(error, Error::Engine { .. }), "{error}");
+    assert!(
+        error.to_string().contains("null") || matches!(error, Error::Io(io::Error::Engine { .. })),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_cell_reports_what_the_device_did() {
-    let io = |error: &Error| matches!(error, Error::Io { source, .. } if source.raw_os_error() == Some(libc::EIO));
+    let io = |error: &Error| matches!(error, Error::Io(io::Error::Io { source, .. }) if source.raw_os_error() == Some(libc::EIO));
     check(Fault::Errno(libc::EIO), 1.0, false, io);
     check(Fault::Errno(libc::EIO), 0.0, false, io);
-    check(Fault::Errno(libc::ENOSPC), 0.0, false, |e| matches!(e, Error::NoSpace { .. }));
-    check(Fault::Errno(libc::EDQUOT), 0.0, false, |e| matches!(e, Error::NoSpace { .. }));
-    check(Fault::Half, 1.0, false, |e| matches!(e, Error::Short { got: 2048, len: 4096, .. }));
-    check(Fault::Half, 0.0, false, |e| matches!(e, Error::Short { op: Op::Write, .. }));
-    check(Fault::ShrinksTo(0), 1.0, false, |e| matches!(e, Error::Shrank { size: Bytes(0), .. }));
-    check(Fault::Exchange(libc::EBADF), 1.0, false, |e| matches!(e, Error::Engine { .. }));
-    check(Fault::NoEngine(libc::EPERM), 1.0, false, |e| matches!(e, Error::Engine { .. }));
+    check(Fault::Errno(libc::ENOSPC), 0.0, false, |e| {
+        matches!(e, Error::Io(io::Error::NoSpace { .. }))
+    });
+    check(Fault::Errno(libc::EDQUOT), 0.0, false, |e| {
+        matches!(e, Error::Io(io::Error::NoSpace { .. }))
+    });
+    check(Fault::Half, 1.0, false, |e| {
+        matches!(e, Error::Io(io::Error::Short { got: 2048, len: 4096, .. }))
+    });
+    check(Fault::Half, 0.0, false, |e| {
+        matches!(e, Error::Io(io::Error::Short { op: Op::Write, .. }))
+    });
+    check(Fault::ShrinksTo(0), 1.0, false, |e| {
+        matches!(e, Error::Io(io::Error::Shrank { size: Bytes(0), .. }))
+    });
+    check(Fault::Exchange(libc::EBADF), 1.0, false, |e| {
+        matches!(e, Error::Io(io::Error::Engine { .. }))
+    });
+    check(Fault::NoEngine(libc::EPERM), 1.0, false, |e| {
+        matches!(e, Error::Io(io::Error::Engine { .. }))
+    });
     check(Fault::NoFlush(libc::EIO), 0.0, false, |e| {
-        matches!(e, Error::Target { action: "flush", .. })
+        matches!(e, Error::Io(io::Error::Target { action: "flush", .. }))
     });
 }
 
@@ -63,10 +80,14 @@ fn preconditioning_reports_what_the_device_did() {
         Fault::Errno(libc::ENOSPC),
         0.0,
         true,
-        |e| matches!(e, Error::NoSpace { offset, .. } if *offset > 0),
+        |e| matches!(e, Error::Io(io::Error::NoSpace { offset, .. }) if *offset > 0),
     );
-    check(Fault::Errno(libc::EIO), 0.0, true, |e| matches!(e, Error::Io { op: Op::Write, .. }));
-    check(Fault::NoFlush(libc::EIO), 0.0, true, |e| matches!(e, Error::Target { .. }));
+    check(Fault::Errno(libc::EIO), 0.0, true, |e| {
+        matches!(e, Error::Io(io::Error::Io { op: Op::Write, .. }))
+    });
+    check(Fault::NoFlush(libc::EIO), 0.0, true, |e| {
+        matches!(e, Error::Io(io::Error::Target { .. }))
+    });
 }
 
 /// A write beyond the new end makes a real file grow back, so each write succeeds: the size gives
@@ -78,7 +99,7 @@ fn a_file_that_shrank_under_writes_is_noticed() {
     plan.precondition = false;
     let sink = Recording::default();
     let outcome = run_on(&&device, &info(RANGE), &plan, Vec::new(), &sink, &mut |_| {});
-    assert!(matches!(outcome, Err(Error::Shrank { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(Error::Io(io::Error::Shrank { .. }))), "{outcome:?}");
 }
 
 #[test]
@@ -108,11 +129,17 @@ fn trace() -> Trace {
 fn a_replay_reports_what_the_device_did() {
     type Expected = fn(&Error) -> bool;
     let expected: [(Fault, Expected); 5] = [
-        (Fault::Errno(libc::EIO), |e| matches!(e, Error::Io { offset: 409_600, .. })),
-        (Fault::Errno(libc::ENOSPC), |e| matches!(e, Error::NoSpace { offset: 409_600, .. })),
-        (Fault::Half, |e| matches!(e, Error::Short { .. })),
-        (Fault::ShrinksTo(1 << 18), |e| matches!(e, Error::Shrank { size: Bytes(0x40000), .. })),
-        (Fault::NoEngine(libc::EPERM), |e| matches!(e, Error::Engine { .. })),
+        (Fault::Errno(libc::EIO), |e| {
+            matches!(e, Error::Io(io::Error::Io { offset: 409_600, .. }))
+        }),
+        (Fault::Errno(libc::ENOSPC), |e| {
+            matches!(e, Error::Io(io::Error::NoSpace { offset: 409_600, .. }))
+        }),
+        (Fault::Half, |e| matches!(e, Error::Io(io::Error::Short { .. }))),
+        (Fault::ShrinksTo(1 << 18), |e| {
+            matches!(e, Error::Io(io::Error::Shrank { size: Bytes(0x40000), .. }))
+        }),
+        (Fault::NoEngine(libc::EPERM), |e| matches!(e, Error::Io(io::Error::Engine { .. }))),
     ];
     for (fault, expected) in expected {
         for mode in [Mode::Timed, Mode::AsFastAsPossible] {

@@ -1,8 +1,8 @@
 //! Cells on real files, with both engines.
 
 use events::Quiet;
-use probe::io::Device;
-use probe::target::{Need, TargetSpec, prepare};
+use io::engine::Device;
+use io::target::{Need, TargetSpec, prepare};
 use probe::{dry_run, run, run_on};
 use trace::Op;
 
@@ -26,7 +26,7 @@ fn every_kind_of_cell_runs_on_a_file_and_cleans_up() {
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().flatten().collect();
     assert_eq!(left.len(), 1, "only the file of the O_DIRECT check stays: {left:?}");
     let text = serde_json::to_string(&measured).unwrap();
-    let read: probe::measurement::Measurements = serde_json::from_str(&text).unwrap();
+    let read: fit::measurement::Measurements = serde_json::from_str(&text).unwrap();
     assert_eq!(
         read.cells[0].classes[0].service.buckets,
         measured.cells[0].classes[0].service.buckets
@@ -42,7 +42,7 @@ fn the_blocking_engine_measures_the_same_cells() {
     prepared.device.use_psync();
     assert_eq!(prepared.device.engine_name(), "psync");
     // Blocking calls need a thread per outstanding request.
-    assert_eq!(prepared.device.layout(&cells()[2]), (32, 1));
+    assert_eq!(prepared.device.layout(cells()[2].depth), (32, 1));
     let measured =
         run_on(&prepared.device, &prepared.info, &plan, Vec::new(), &Quiet, &mut |_| {}).unwrap();
     assert_eq!(measured.cells.len(), cells().len());
@@ -84,7 +84,7 @@ fn a_file_that_is_truncated_during_the_run_ends_it() {
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(4096).unwrap();
     });
     match outcome {
-        Err(probe::Error::Shrank { size, .. }) => assert_eq!(size.0, 4096),
+        Err(probe::Error::Io(io::Error::Shrank { size, .. })) => assert_eq!(size.0, 4096),
         other => panic!("{other:?}"),
     }
     assert!(path.exists(), "a file of the user's is never removed");

@@ -11,9 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use events::{Event, Sink};
-use probe::measurement::{Arrival, Cell, Durability, Order, Target};
+use fit::measurement::{Arrival, Cell, Durability, Order};
+use io::target::{TargetInfo, TargetSpec};
 use probe::plan::closed;
-use probe::target::{TargetInfo, TargetSpec};
 use probe::{Options, PlanKind};
 
 /// Keeps every event, and asks to stop at the n-th question.
@@ -43,8 +43,14 @@ impl Recording {
 
 /// What is known about a device that is not there.
 fn info(range_bytes: u64) -> TargetInfo {
-    let target = Target { range_bytes, logical_block_bytes: 512, ..Target::default() };
-    TargetInfo { target, path: "null".into(), writable: true, fresh: true }
+    TargetInfo {
+        path: "null".into(),
+        range_bytes,
+        logical_block_bytes: 512,
+        writable: true,
+        fresh: true,
+        ..TargetInfo::default()
+    }
 }
 
 /// A few short cells of every kind.

@@ -1,8 +1,8 @@
 //! What holds on any device, shown on the one that does nothing.
 
 use events::{Ending, Event};
-use probe::io::{Completion, Device, Engine, EngineOptions, NullDevice, Submission, Wait};
-use probe::measurement::{Arrival, Cell, CellResult, Durability, Order};
+use fit::measurement::{Arrival, Cell, CellResult, Durability, Order};
+use io::engine::{Completion, Device, Engine, EngineOptions, NullDevice, Submission, Wait};
 use probe::plan::closed;
 use probe::{Error, Options, run_on};
 use proptest::prelude::*;
@@ -195,7 +195,7 @@ impl<'a> Device for &'a Watched {
         Path::new("watched")
     }
 
-    fn engine(&self, options: EngineOptions) -> Result<Self::Engine, Error> {
+    fn engine(&self, options: EngineOptions) -> Result<Self::Engine, io::Error> {
         Ok(WatchedEngine {
             device: self,
             memory: vec![0; options.slot_bytes as usize],

@@ -1,10 +1,10 @@
 //! Replay: bookkeeping on the null device, times on a real file.
 
 use events::{Event, Quiet};
+use io::engine::NullDevice;
+use io::target::TargetSpec;
 use probe::Error;
-use probe::io::NullDevice;
 use probe::replay::{Mode, ReplayOptions, Replayed, replay, replay_on};
-use probe::target::TargetSpec;
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

@@ -3,10 +3,11 @@
 use std::fs;
 
 use events::{Hint, Quiet};
-use probe::measurement::Order;
+use fit::measurement::Order;
+use io::Error;
+use io::target::{Need, TargetSpec, inspect, prepare};
 use probe::plan::closed;
-use probe::target::{Need, TargetSpec, inspect, prepare};
-use probe::{Error, PlanKind, dry_run, run};
+use probe::{PlanKind, dry_run, run};
 
 use crate::{options, scratch};
 
@@ -135,7 +136,7 @@ fn a_full_disk_ends_the_run_and_leaves_nothing() {
     let small = run(&fits, &Quiet, &mut |_| {});
     let left = fs::read_dir(place).unwrap().count();
     let _ = std::process::Command::new("umount").arg(place).status();
-    assert!(matches!(outcome, Err(Error::TooFewFree { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(probe::Error::Io(Error::TooFewFree { .. }))), "{outcome:?}");
     assert!(small.is_ok(), "{small:?}");
     assert_eq!(left, 1, "the created file stayed behind");
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use events::{Hint, Quiet};
-use probe::io::{Fault, FaultyDevice};
+use io::engine::{Fault, FaultyDevice};
 use spill::{Error, Keys, TempFile, join, sort};
 
 use crate::support::{Impatient, listing, place, resources, rows};

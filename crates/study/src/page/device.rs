@@ -1,10 +1,8 @@
 //! The section about the disk itself: throughput and response times by pattern, size and depth.
 
+use fit::FittedLine;
+use fit::measurement::{Arrival, Cell, CellResult, Distribution, Durability, Measurements, Order};
 use model::linear::Pattern;
-use probe::fit::FittedLine;
-use probe::measurement::{
-    Arrival, Cell, CellResult, Distribution, Durability, Measurements, Order,
-};
 use report::{Axis, Column, Figure, Section, Series, Style, Table, format};
 use trace::Op;
 

@@ -8,8 +8,8 @@ pub mod trace;
 pub(crate) mod transactions;
 mod validation;
 
+use fit::measurement::Measurements;
 use oltp::OltpResult;
-use probe::measurement::Measurements;
 use report::{Page, format};
 
 use crate::Error;

@@ -1,7 +1,7 @@
 //! Fits a profile to the measurements.
 
-use probe::fit::{FitOptions, FittedLine};
-use probe::measurement::Measurements;
+use fit::measurement::Measurements;
+use fit::{FitOptions, FittedLine};
 use serde::{Deserialize, Serialize};
 
 use super::probe::MEASUREMENTS;
@@ -24,7 +24,7 @@ pub struct FitReport {
 pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let measured: Measurements = context.run.read_json(MEASUREMENTS)?;
     let options = FitOptions { seed: context.study.study.seed, name: "this-disk".into() };
-    let fit = probe::fit::fit(&measured, &options)?;
+    let fit = fit::fit(&measured, &options)?;
     for warning in fit.warnings {
         context.warn(warning);
     }

@@ -3,8 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-use probe::measurement::CellResult;
-use probe::target::TargetSpec;
+use fit::measurement::CellResult;
+use io::target::TargetSpec;
 use probe::{Options, PlanKind};
 
 use crate::Error;

@@ -1,8 +1,8 @@
 //! Replays the captured device trace twice on the real disk, with its dependencies: the run was a
 //! closed loop (see `docs/journal/2026-11-21-dependent-replay.md`).
 
+use io::target::TargetSpec;
 use probe::replay::{Mode, ReplayOptions};
-use probe::target::TargetSpec;
 use trace::Trace;
 use units::Nanos;
 

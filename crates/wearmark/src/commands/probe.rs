@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use ::probe::fit::FitOptions;
-use ::probe::measurement::{CellResult, Measurements};
+use ::fit::FitOptions;
+use ::fit::measurement::{CellResult, Measurements};
+use ::io::target::TargetSpec;
 use ::probe::plan::name;
-use ::probe::target::TargetSpec;
 use ::probe::{Options, PlanKind};
 use anyhow::Context as _;
 use events::Sink;
@@ -132,7 +132,7 @@ pub fn fit(arguments: &Fit, context: &Context) -> anyhow::Result<Outcome> {
         arguments.measurements.clone()
     };
     let measured: Measurements = run_dir::read_json(&path)?;
-    let fit = ::probe::fit::fit(&measured, &FitOptions { seed: 1, name: arguments.name.clone() })
+    let fit = ::fit::fit(&measured, &FitOptions { seed: 1, name: arguments.name.clone() })
         .with_context(|| path.display().to_string())?;
     for warning in &fit.warnings {
         context.view.emit(events::Event::Warning(warning.clone()));

@@ -2,8 +2,8 @@
 
 use ::trace::Trace;
 use events::Sink;
+use io::target::TargetSpec;
 use probe::replay::{Certificate, Mode, ReplayOptions, Replayed};
-use probe::target::TargetSpec;
 use report::format;
 use study::scenarios::read_profile;
 use study::stages::replay::{first, mode};

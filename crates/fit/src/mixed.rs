@@ -3,10 +3,10 @@
 use model::profile::Parameter;
 use trace::Op;
 
-use super::Notes;
-use super::lines::round;
-use super::select::{Class, Classes};
+use crate::Notes;
+use crate::lines::round;
 use crate::measurement::Durability;
+use crate::select::{Class, Classes};
 
 /// Factors on reads and on writes in an even mix; `None` where no mix was measured.
 pub(super) fn fit(classes: &Classes, notes: &mut Notes) -> Option<(Parameter, Parameter)> {

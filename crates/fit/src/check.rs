@@ -10,11 +10,11 @@ use stats::rng::Rng;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
-use super::Notes;
-use super::select::quantile_ns;
+use crate::Notes;
 use crate::measurement::{
     Arrival, Cell, CellResult, Distribution, Durability, Measurements, Order,
 };
+use crate::select::quantile_ns;
 
 /// A cell measured and simulated, for one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

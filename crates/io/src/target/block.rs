@@ -4,14 +4,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::system::{BLKGETSIZE64, ioctl_u64, open_with};
 use crate::error::Error;
-
-const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
 /// Bytes of a block device.
 pub(super) fn size_bytes(path: &Path) -> Result<u64, Error> {
-    super::open_with(path, libc::O_RDONLY)
-        .and_then(|file| super::ioctl_u64(&file, BLKGETSIZE64))
+    open_with(path, libc::O_RDONLY)
+        .and_then(|file| ioctl_u64(&file, BLKGETSIZE64))
         .map_err(|source| Error::target("open", path, source))
 }
 

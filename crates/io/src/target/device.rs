@@ -14,14 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use events::Warning;
 
-use super::{TargetInfo, ioctl_u64, open_with};
+use super::TargetInfo;
+use super::system::{BLKGETSIZE64, ioctl_u64, open_with};
 use crate::buffer::AlignedBuf;
+use crate::engine::{Completion, Device, Engine, EngineOptions, Psync, Submission, Uring, Wait};
 use crate::error::Error;
-use crate::io::{Completion, Device, Engine, EngineOptions, Psync, Submission, Uring, Wait};
-use crate::measurement::Cell;
 
 const BLKSSZGET: libc::c_ulong = 0x1268;
-const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 /// Threads at most where requests block; a greater depth is not reached then.
 const MOST_THREADS: u32 = 64;
 
@@ -232,10 +231,10 @@ impl Device for FileDevice {
         self.file.sync_data()
     }
 
-    fn layout(&self, cell: &Cell) -> (u32, u32) {
+    fn layout(&self, depth: u32) -> (u32, u32) {
         match self.engine_name() {
-            "psync" if cell.depth > 1 => (cell.depth.min(MOST_THREADS), 1),
-            _ => (1, cell.depth),
+            "psync" if depth > 1 => (depth.min(MOST_THREADS), 1),
+            _ => (1, depth),
         }
     }
 }

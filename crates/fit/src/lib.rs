@@ -17,16 +17,21 @@
 //!    has its measured means.
 //!
 //! What the measurements do not cover is filled from what they do, marked `assumed` in the profile
-//! and named in the notes. Pure: no I/O, no clock. Tested by fitting measurements that a known model
+//! and named in the notes. [`measurement`] is what a probe run measured, [`commit_load`] the load that
+//! commits, by which both the probe and the fit know it. Pure: no I/O, no clock. Tested by fitting measurements that a known model
 //! made.
+
+#![forbid(unsafe_code)]
 
 mod cache;
 mod check;
+pub mod commit_load;
 mod context;
 mod distribution;
 mod durability;
 mod error;
 mod lines;
+pub mod measurement;
 mod mixed;
 mod parallelism;
 mod select;
@@ -46,7 +51,7 @@ use units::Bytes;
 pub use check::CellCheck;
 pub use error::FitError;
 
-use crate::measurement::{CellResult, Distribution, Measurements, Target};
+use measurement::{CellResult, Distribution, Measurements, Target};
 use select::Classes;
 
 /// How to fit.

@@ -11,10 +11,10 @@ use model::profile::{After, ResidualSpec};
 use trace::Op;
 use units::Bytes;
 
-use super::Notes;
-use super::lines::{Lines, round};
-use super::select::{Class, Classes};
+use crate::Notes;
+use crate::lines::{Lines, round};
 use crate::measurement::{Distribution, Durability};
+use crate::select::{Class, Classes};
 
 const MOST_POINTS: usize = 72;
 const AREA_SHARE: f64 = 0.001;

@@ -8,11 +8,11 @@ use model::profile::{FlushSpec, LineSpec, Parameter, ResidualSpec};
 use trace::Op;
 use units::Bytes;
 
-use super::Notes;
-use super::distribution::quantiles;
-use super::lines;
-use super::select::{Class, Classes};
+use crate::Notes;
+use crate::distribution::quantiles;
+use crate::lines;
 use crate::measurement::Durability;
+use crate::select::{Class, Classes};
 
 /// Assumed time of a flush where none was measured: a command without data, us.
 const ASSUMED_FLUSH_US: f64 = 100.0;

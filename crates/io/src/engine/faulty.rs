@@ -9,7 +9,6 @@ use trace::Op;
 
 use super::{Completion, Device, Engine, EngineOptions, Submission, Wait};
 use crate::error::Error;
-use crate::measurement::Cell;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +138,7 @@ impl<'a, D: Device> Device for &'a FaultyDevice<D> {
         }
     }
 
-    fn layout(&self, cell: &Cell) -> (u32, u32) {
-        self.inner.layout(cell)
+    fn layout(&self, depth: u32) -> (u32, u32) {
+        self.inner.layout(depth)
     }
 }

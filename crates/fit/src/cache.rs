@@ -12,10 +12,10 @@ use model::profile::{DeviceSpec, Parameter, WriteCacheSpec};
 use trace::Op;
 use units::Bytes;
 
-use super::Notes;
-use super::lines::round;
-use super::select::{Class, Classes};
+use crate::Notes;
+use crate::lines::round;
 use crate::measurement::Window;
+use crate::select::{Class, Classes};
 
 /// A burst that ended.
 #[derive(Clone, Debug, PartialEq)]

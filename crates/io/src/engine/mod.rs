@@ -3,8 +3,8 @@
 //! [`Uring`] is the one to use, [`Psync`] what is left where the kernel refuses io_uring (and the
 //! cheaper one where a thread has a single request outstanding), [`Null`] completes everything at
 //! once and so measures the cost of our own loop, [`Faulty`] wraps another engine and breaks it on
-//! purpose. The drivers ([`crate::cell`], [`crate::replay`]) are generic over the trait, so what the
-//! tests drive is the code that runs on devices.
+//! purpose. Those who drive it are generic over the trait, so what the tests drive is the code that
+//! runs on devices.
 //!
 //! Invariants: every request queued completes exactly once; a slot and its buffer belong to the
 //! request from `queue` to its completion; nothing allocates per request.
@@ -23,8 +23,8 @@ pub use psync::Psync;
 use trace::Op;
 pub use uring::Uring;
 
+use crate::buffer::{AlignedBuf, Payload};
 use crate::error::Error;
-use crate::measurement::Cell;
 
 /// One request on its way to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,10 +102,10 @@ pub trait Device: Sync {
     /// Makes everything written durable.
     fn flush(&self) -> io::Result<()>;
 
-    /// Threads to run a cell with, and outstanding requests of each. Engines that block run one
-    /// thread per outstanding request.
-    fn layout(&self, cell: &Cell) -> (u32, u32) {
-        (1, cell.depth)
+    /// Threads to keep `depth` requests outstanding with, and outstanding requests of each. Engines
+    /// that block run one thread per outstanding request.
+    fn layout(&self, depth: u32) -> (u32, u32) {
+        (1, depth)
     }
 }
 
@@ -139,7 +139,7 @@ pub fn check<D: Device>(device: &D, submission: Submission, result: i32) -> Resu
 /// The buffers of an engine: one region, cut into equal slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    region: crate::buffer::AlignedBuf,
+    region: AlignedBuf,
     stride: usize,
     slot_bytes: usize,
 }
@@ -149,8 +149,8 @@ impl Slots {
     pub(crate) fn new(count: u32, slot_bytes: u32) -> Self {
         let slot_bytes = slot_bytes.max(512) as usize;
         let stride = slot_bytes.next_multiple_of(4096);
-        let mut region = crate::buffer::AlignedBuf::new(stride * count.max(1) as usize, 4096);
-        crate::buffer::Payload::new(count.into()).fill(region.as_mut_slice());
+        let mut region = AlignedBuf::new(stride * count.max(1) as usize, 4096);
+        Payload::new(count.into()).fill(region.as_mut_slice());
         Self { region, stride, slot_bytes }
     }
 

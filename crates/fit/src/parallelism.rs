@@ -11,9 +11,9 @@ use model::linear::Pattern;
 use model::profile::{LineSpec, Parameter};
 use trace::Op;
 
-use super::Notes;
-use super::lines::{Lines, name_of, round};
-use super::select::{Class, Classes};
+use crate::Notes;
+use crate::lines::{Lines, name_of, round};
+use crate::select::{Class, Classes};
 
 /// Parallelism of the device and ceilings of each operation and pattern.
 #[derive(Clone, Debug)]

@@ -11,8 +11,8 @@ use model::profile::{LineSpec, Parameter};
 use stats::regression;
 use trace::Op;
 
-use super::select::{self, Class, Classes};
-use super::{FitError, FittedLine, FittedPoint, Notes};
+use crate::select::{self, Class, Classes};
+use crate::{FitError, FittedLine, FittedPoint, Notes};
 
 /// One fitted line, us over KiB.
 #[derive(Clone, Debug, PartialEq)]

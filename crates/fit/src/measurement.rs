@@ -1,4 +1,4 @@
-//! What a probe run measured: the input of `fit` and of the report's device figures.
+//! What a probe run measured: the input of a fit and of the report's device figures.
 //!
 //! Distributions are kept as histogram buckets, never as percentiles only, so that runs merge and
 //! any quantile can be asked later. Saved as `measurements.json` in the run directory.
@@ -145,7 +145,7 @@ pub struct Distribution {
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// What the commit load measured; see `probe::commit_load`.
+/// What the commit load measured; see [`crate::commit_load`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommitLoad {
     /// Seed of the load.

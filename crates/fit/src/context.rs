@@ -12,10 +12,10 @@ use model::profile::{DeviceSpec, LinearSpec, ResidualSpec};
 use trace::Op;
 use units::Bytes;
 
-use super::distribution::quantiles;
-use super::select::pattern_of;
 use crate::commit_load;
+use crate::distribution::quantiles;
 use crate::measurement::{CommitClass, CommitLoad};
+use crate::select::pattern_of;
 
 /// Passes of simulate-and-scale; each removes most of what is left.
 const PASSES: u32 = 3;
