@@ -8,6 +8,7 @@ mod signals;
 mod view;
 
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use clap::Parser;
 
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     match commands::run(cli) {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Finding) => ExitCode::from(1),
+        Ok(Outcome::NoVerdict) => ExitCode::from(3),
         Ok(Outcome::Interrupted) => ExitCode::from(signals::INTERRUPTED),
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if interrupted(&error) => {
@@ -27,18 +29,20 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("{}", failure::render(&error));
-            ExitCode::from(2)
+            let interrupted = view::CANCELLED.load(Ordering::Relaxed);
+            ExitCode::from(if interrupted { signals::INTERRUPTED } else { 2 })
         }
     }
 }
 
-/// `wearmark ... | head` is not an error.
+/// `wearmark ... | head` is not an error; a server that went away is.
 fn broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+    !error.chain().any(|cause| cause.is::<dbms::Error>())
+        && error.chain().any(|cause| {
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+        })
 }
 
 /// The user stopped a reading, which nothing is the result of.

@@ -2,15 +2,18 @@
 //!
 //! Each figure is compared as a ratio of medians, new over old, with a bootstrap interval. A figure
 //! has *regressed* only where the whole interval lies beyond the bound: one bad run among good ones
-//! is no verdict, and neither is a single pair.
+//! is no verdict. Of fewer than [`RUNS_MIN`] runs a side, the scatter *within* them is asked: of
+//! throughput from one interval of its series to the next, of a percentile from the counts of its
+//! histogram. That leaves out how runs differ from each other, so it can show that something
+//! changed, never that nothing did.
 
 use oltp::Kind;
 use serde::{Deserialize, Serialize};
-use stats::bootstrap::{Ratio, ratio_of_medians};
+use stats::bootstrap::{Ratio, block_interval, ratio_of_medians};
 
 use super::{Run, RunSet};
 
-/// Runs on each side below which nothing is concluded.
+/// Runs on each side from which on they are compared with each other.
 pub const RUNS_MIN: usize = 3;
 
 /// Resamples of the bootstrap.
@@ -24,11 +27,13 @@ pub enum Verdict {
     Regressed,
     /// Worse, within the bound.
     Worse,
-    /// The interval holds 1.
+    /// The interval holds 1, and nothing beyond the bound.
     NoDifference,
+    /// The interval holds 1 and a regression beyond the bound too.
+    TooWide,
     /// Better.
     Better,
-    /// Fewer than [`RUNS_MIN`] runs on a side, or nothing to compare.
+    /// Fewer than [`RUNS_MIN`] runs on a side, and their own scatter shows nothing.
     Unproven,
 }
 
@@ -39,6 +44,7 @@ impl Verdict {
             Self::Regressed => "REGRESSED",
             Self::Worse => "worse, within the bound",
             Self::NoDifference => "no difference shown",
+            Self::TooWide => "unproven: the interval is wider than the bound",
             Self::Better => "better",
             Self::Unproven => "unproven: too few runs",
         }
@@ -60,8 +66,18 @@ pub struct Compared {
     pub new: f64,
     /// New over old.
     pub ratio: Option<Ratio>,
+    /// Whether the interval is of the scatter within the runs, for want of runs.
+    pub within: bool,
     /// What that says.
     pub verdict: Verdict,
+}
+
+impl Compared {
+    /// The verdict as people read it.
+    pub fn words(&self) -> String {
+        let scatter = if self.within { ", by the scatter within the runs" } else { "" };
+        format!("{}{scatter}", self.verdict.words())
+    }
 }
 
 /// Takes a figure from a run, where it has it.
@@ -73,6 +89,67 @@ struct Figure {
     unit: &'static str,
     more_is_better: bool,
     of: Take,
+    /// Its interval from the scatter within the runs of one side.
+    within: Option<Within>,
+}
+
+/// An interval of a figure from the runs of one side.
+type Within = Box<dyn Fn(&[Run]) -> Option<(f64, f64)>>;
+
+impl Figure {
+    fn within(mut self, of: impl Fn(&[Run]) -> Option<(f64, f64)> + 'static) -> Self {
+        self.within = Some(Box::new(of));
+        self
+    }
+
+    /// New over old with the interval that the two sides' own intervals allow: conservative, since
+    /// both are taken at their ends.
+    fn ratio_within(
+        &self,
+        old: &RunSet,
+        new: &RunSet,
+        (before, after): (f64, f64),
+    ) -> Option<Ratio> {
+        let of = self.within.as_ref()?;
+        let ((old_low, old_high), (new_low, new_high)) = (of(&old.runs)?, of(&new.runs)?);
+        let (low, high) = (new_low / old_high, new_high / old_low);
+        (low.is_finite() && high.is_finite() && old_low > 0.0).then(|| Ratio {
+            ratio: after / before,
+            low,
+            high,
+            pairs: 1,
+        })
+    }
+}
+
+/// Intervals of a series below which its scatter says nothing.
+const INTERVALS_MIN: usize = 10;
+
+/// The mean rate of these runs, from one interval of their series to the next. Neighbours stay
+/// together in blocks of a tenth of a run: a checkpoint is longer than an interval.
+fn rate_within(runs: &[Run], counts: fn(&oltp::Series) -> &[u32], unit: f64) -> Option<(f64, f64)> {
+    let mut rates = Vec::new();
+    for run in runs {
+        let series = &run.result.series;
+        let first = (series.measure_from_s / series.interval_s).ceil() as usize;
+        let last = first + (run.result.measured_s / series.interval_s) as usize;
+        let measured = counts(series).get(first..last.min(counts(series).len()))?;
+        rates.extend(measured.iter().map(|count| f64::from(*count) * unit / series.interval_s));
+    }
+    let block = (rates.len() / 10).max(1);
+    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+    (rates.len() >= INTERVALS_MIN).then(|| block_interval(&rates, block, mean, RESAMPLES, 1))
+}
+
+/// A 90th percentile in milliseconds, from the counts of the histogram: the ranks two standard
+/// deviations of a binomial below and above (transactions of a run are not independent, so three).
+fn p90_within(runs: &[Run], kind: Kind) -> Option<(f64, f64)> {
+    let mut all = stats::Histogram::default();
+    runs.iter().filter_map(|run| run.result.of(kind)).for_each(|of| all.merge(&of.response_ns));
+    let count = all.count() as f64;
+    let off = 3.0 * (0.9 * 0.1 / count).sqrt();
+    let at = |share: f64| all.quantile(share) as f64 / 1e6;
+    (count >= 100.0 && 0.9 + off < 1.0).then(|| (at(0.9 - off), at(0.9 + off)))
 }
 
 fn figure(
@@ -81,25 +158,28 @@ fn figure(
     more_is_better: bool,
     of: impl Fn(&Run) -> Option<f64> + 'static,
 ) -> Figure {
-    Figure { name: name.into(), unit, more_is_better, of: Box::new(of) }
+    Figure { name: name.into(), unit, more_is_better, of: Box::new(of), within: None }
 }
 
 fn figures(sample: &Run) -> Vec<Figure> {
     let mut all = vec![
-        figure("transactions", "/s", true, |run| Some(run.result.transactions_per_s)),
+        figure("transactions", "/s", true, |run| Some(run.result.transactions_per_s))
+            .within(|runs| rate_within(runs, |series| &series.transactions, 1.0)),
         figure("client CPU", "us/transaction", false, |run| Some(run.client_us())),
         figure("server CPU", "us/transaction", false, Run::server_us),
     ];
     if sample.result.of(Kind::NewOrder).is_some() {
         let new_orders = |run: &Run| Some(run.result.new_orders_per_min);
-        all.insert(1, figure("new orders", "/min", true, new_orders));
+        let within = |runs: &[Run]| rate_within(runs, |series| &series.new_orders, 60.0);
+        all.insert(1, figure("new orders", "/min", true, new_orders).within(within));
     }
-    for kind in sample.result.workload.kinds() {
-        let of = |run: &Run| {
-            let found = run.result.of(*kind).filter(|found| found.count > 0);
+    for kind in sample.result.workload.kinds().iter().copied() {
+        let of = move |run: &Run| {
+            let found = run.result.of(kind).filter(|found| found.count > 0);
             found.map(|found| found.response_ms_p90)
         };
-        all.push(figure(format!("p90 of {}", kind.name()), "ms", false, of));
+        let p90 = figure(format!("p90 of {}", kind.name()), "ms", false, of);
+        all.push(p90.within(move |runs| p90_within(runs, kind)));
     }
     all
 }
@@ -114,12 +194,18 @@ pub fn compare(old: &RunSet, new: &RunSet, bound: f64) -> Vec<Compared> {
         if before.is_empty() || after.is_empty() {
             continue;
         }
-        let ratio = ratio_of_medians(&after, &before, RESAMPLES, 1);
-        let enough = before.len().min(after.len()) >= RUNS_MIN;
+        let within = before.len().min(after.len()) < RUNS_MIN;
+        let runs = ratio_of_medians(&after, &before, RESAMPLES, 1);
+        let (before, after) = (median(before), median(after));
+        let ratio = if within { figure.ratio_within(old, new, (before, after)) } else { runs };
         compared.push(Compared {
-            old: median(before),
-            new: median(after),
-            verdict: verdict(ratio.filter(|_| enough), figure.more_is_better, bound),
+            old: before,
+            new: after,
+            verdict: match verdict(ratio, figure.more_is_better, bound) {
+                Verdict::NoDifference | Verdict::TooWide if within => Verdict::Unproven,
+                found => found,
+            },
+            within: within && ratio.is_some(),
             figure: figure.name,
             unit: figure.unit.to_owned(),
             more_is_better: figure.more_is_better,
@@ -137,7 +223,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn verdict(ratio: Option<Ratio>, more_is_better: bool, bound: f64) -> Verdict {
     let Some(ratio) = ratio else { return Verdict::Unproven };
     if !ratio.differs() {
-        return Verdict::NoDifference;
+        let excluded =
+            if more_is_better { ratio.low >= 1.0 - bound } else { ratio.high <= 1.0 + bound };
+        return if excluded { Verdict::NoDifference } else { Verdict::TooWide };
     }
     match more_is_better {
         true if ratio.high < 1.0 - bound => Verdict::Regressed,
@@ -166,7 +254,8 @@ mod tests {
         assert_eq!(of(&old, &scaled(0.97), true), Verdict::Worse);
         assert_eq!(of(&old, &scaled(1.03), false), Verdict::Worse);
         // One run in five is far off: the interval holds 1.
-        assert_eq!(of(&old, &[100.2, 60.0, 100.1, 99.8, 100.3], true), Verdict::NoDifference);
+        assert_eq!(of(&old, &[100.2, 60.0, 100.1, 99.8, 100.3], true), Verdict::TooWide);
+        assert_eq!(of(&old, &old, true), Verdict::NoDifference);
         assert_eq!(verdict(None, true, 0.05), Verdict::Unproven);
     }
 }

@@ -283,7 +283,7 @@ pub fn comparison(compared: &[Compared], bound: f64, names: (&str, &str)) -> Pag
             format::count(figure.old),
             format::count(figure.new),
             ratio,
-            figure.verdict.words().to_owned(),
+            figure.words(),
         ])
     });
     Page::new("OLTP runs compared", format!("{} against {}", names.1, names.0))

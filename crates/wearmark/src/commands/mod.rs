@@ -23,6 +23,8 @@ pub enum Outcome {
     Fine,
     /// It ran and found something wrong: a violated condition, an invalid audit.
     Finding,
+    /// It ran, and what was measured allows no verdict.
+    NoVerdict,
     /// The user stopped it.
     Interrupted,
 }

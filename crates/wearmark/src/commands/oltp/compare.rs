@@ -29,8 +29,19 @@ pub fn compare(arguments: &OltpCompare, context: &Context) -> anyhow::Result<Out
     } else {
         output::print(&text(&compared))?;
     }
-    let regressed = compared.iter().any(|figure| figure.verdict == Verdict::Regressed);
-    Ok(if regressed { Outcome::Finding } else { Outcome::Fine })
+    Ok(outcome(&compared))
+}
+
+/// A regression of any figure is a finding. Whether there is a verdict at all is the throughput's, the
+/// first figure, to say.
+fn outcome(compared: &[Compared]) -> Outcome {
+    if compared.iter().any(|figure| figure.verdict == Verdict::Regressed) {
+        return Outcome::Finding;
+    }
+    match compared.first().map(|figure| figure.verdict) {
+        None | Some(Verdict::Unproven | Verdict::TooWide) => Outcome::NoVerdict,
+        Some(_) => Outcome::Fine,
+    }
 }
 
 /// Runs of another workload, or through another access, are no comparison.
@@ -72,7 +83,7 @@ fn text(compared: &[Compared]) -> String {
             format::count(figure.old),
             format::count(figure.new),
             ratio,
-            figure.verdict.words().to_owned(),
+            figure.words(),
         ]);
     }
     output::table(&rows)
