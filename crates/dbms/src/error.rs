@@ -36,7 +36,31 @@ pub enum Error {
         /// What was wrong.
         what: String,
     },
-    /// The server asks for a proof that we cannot give.
+    /// The server did not answer a login in time.
+    #[error("{address} did not answer within {bound_s} s")]
+    Silent {
+        /// Where.
+        address: Address,
+        /// The bound, seconds.
+        bound_s: u64,
+    },
+    /// No encrypted connection can be had.
+    #[error("no TLS with {address}: {why}")]
+    Tls {
+        /// Where.
+        address: Address,
+        /// What failed.
+        why: String,
+    },
+    /// A file with passwords that cannot be used.
+    #[error("passwords in '{}': {why}", path.display())]
+    Passwords {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server asks for a proof that we cannot give, or gives none itself.
     #[error("cannot log in as '{user}': {why}")]
     Login {
         /// The user.
@@ -226,16 +250,43 @@ impl Hint for Error {
             Self::Broken { .. } => {
                 Some("look at the last lines of the server's log for the reason".to_owned())
             }
-            Self::Login { .. } => Some("check user, password and database of the URL".to_owned()),
+            Self::Silent { .. } => Some(
+                "check host and port, and that no firewall drops packets; ?connect_timeout=SECONDS \
+                 waits longer"
+                    .to_owned(),
+            ),
+            Self::Tls { .. } => Some(
+                "name the root that signed the server's certificate: ?sslrootcert=FILE; \
+                 ?sslmode=disable does without encryption"
+                    .to_owned(),
+            ),
+            Self::Passwords { .. } => Some("chmod 600 FILE; only its owner may read it".to_owned()),
+            Self::Login { why, .. } => Some(login_hint(why).to_owned()),
             Self::Protocol { .. } => {
                 Some("check that the address is that of the DBMS named".to_owned())
             }
             Self::Server { sqlstate, detail, .. } => match (sqlstate.as_str(), detail) {
                 ("53100", _) => Some("the server's disk is full: free space".to_owned()),
+                ("28P01" | "28000", None) => Some(
+                    "check user and password (PGPASSWORD, ~/.pgpass, MYSQL_PWD, ~/.my.cnf or \
+                     --ask-password); a server that wants encryption needs ?sslmode=require"
+                        .to_owned(),
+                ),
                 (_, detail) => detail.clone(),
             },
             other => Some(other.instance_hint()),
         }
+    }
+}
+
+/// What helps after a login that failed on our side.
+fn login_hint(why: &str) -> &'static str {
+    if why.contains("unencrypted") {
+        "?sslmode=require or better encrypts it; ?cleartext_password=allow sends it all the same"
+    } else if why.contains("asks for a password") {
+        "set PGPASSWORD or MYSQL_PWD, keep it in ~/.pgpass or ~/.my.cnf, or say --ask-password"
+    } else {
+        "check user, password and database of the URL, and that the address is the server's own"
     }
 }
 
@@ -277,7 +328,8 @@ impl Error {
             }
             Self::Cancelled { .. } => "start again; it begins anew".to_owned(),
             Self::Address { .. } => "write postgresql://user:password@host:5432/database or \
-                 mysql://user:password@host:3306/database; a unix socket is ?socket=/path"
+                 mysql://user:password@host:3306/database; a unix socket is ?socket=/path; other parameters: sslmode, sslrootcert, cleartext_password, \
+                 connect_timeout, answer_timeout"
                 .to_owned(),
             _ => "check the path, its permissions and the free space".to_owned(),
         }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Error, Limits, Tls};
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -40,6 +42,41 @@ pub struct Login {
     pub password: Option<String>,
     /// Database to work in.
     pub database: String,
+    /// How a TCP connection is protected.
+    pub tls: Tls,
+    /// Bounds on every wait.
+    pub limits: Limits,
+}
+
+impl Login {
+    /// A login without a password, with the defaults of everything else.
+    pub fn new(address: Address, user: impl Into<String>, database: impl Into<String>) -> Self {
+        Self {
+            address,
+            user: user.into(),
+            password: None,
+            database: database.into(),
+            tls: Tls::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Refuses names that would end early on the wire.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.user.contains('\0') || self.database.contains('\0') {
+            let why = "names cannot hold a zero byte".to_owned();
+            return Err(Error::Login { user: self.user.clone(), why });
+        }
+        Ok(())
+    }
+
+    /// The error of a password that would travel for everyone to read.
+    pub(crate) fn cleartext(&self) -> Error {
+        Error::Login {
+            user: self.user.clone(),
+            why: "the server asks for the password unencrypted".to_owned(),
+        }
+    }
 }
 
 /// Shows everything but the password.
@@ -50,7 +87,8 @@ impl fmt::Debug for Login {
             .field("user", &self.user)
             .field("password", &self.password.as_ref().map(|_| "***"))
             .field("database", &self.database)
-            .finish()
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,12 +98,8 @@ mod tests {
 
     #[test]
     fn a_password_is_never_shown() {
-        let login = Login {
-            address: Address::Tcp { host: "db".to_owned(), port: 5432 },
-            user: "u".to_owned(),
-            password: Some("geheim".to_owned()),
-            database: "d".to_owned(),
-        };
+        let address = Address::Tcp { host: "db".to_owned(), port: 5432 };
+        let login = Login { password: Some("geheim".to_owned()), ..Login::new(address, "u", "d") };
         let shown = format!("{login:?} {}", login.address);
         assert!(!shown.contains("geheim") && shown.ends_with("db:5432"), "{shown}");
     }

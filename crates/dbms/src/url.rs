@@ -1,12 +1,15 @@
 //! The address of a running server, as its own tools write it.
 //!
 //! `postgresql://user:password@host:port/database` and `mysql://...` or `mariadb://...`;
-//! `?socket=/path/of/the/socket` in place of a host. Tested with a table of URLs, and that no text
+//! `?socket=/path/of/the/socket` in place of a host, and what protects and bounds the connection:
+//! `sslmode`, `sslrootcert` (MySQL's `ssl-mode`, `ssl-ca`), `cleartext_password=allow`,
+//! `connect_timeout`, `answer_timeout` (seconds). Tested with a table of URLs, and that no text
 //! makes it panic.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::{Address, Error, Login, System};
+use crate::{Address, Environment, Error, Login, System};
 
 impl Login {
     /// Reads a URL such as `postgresql://user:password@host:5432/database`.
@@ -17,6 +20,19 @@ impl Login {
     /// # Errors
     /// [`Error::Address`] for an unknown scheme, a bad port, or an unknown parameter.
     pub fn parse(url: &str) -> Result<(System, Self), Error> {
+        Self::parse_over(url, None)
+    }
+
+    /// As [`Login::parse`]; what the URL leaves open of encryption and bounds is taken from the
+    /// environment. A password is not: see [`Login::add_password`].
+    ///
+    /// # Errors
+    /// As [`Login::parse`].
+    pub fn parse_with(url: &str, from: &Environment<'_>) -> Result<(System, Self), Error> {
+        Self::parse_over(url, Some(from))
+    }
+
+    fn parse_over(url: &str, from: Option<&Environment<'_>>) -> Result<(System, Self), Error> {
         let fail = |why: &str| Error::Address { url: hidden(url), why: why.to_owned() };
         let (scheme, rest) = url.split_once("://").ok_or_else(|| fail("it has no scheme"))?;
         let (system, user, port, database) = match scheme {
@@ -32,25 +48,42 @@ impl Login {
             None => (account, None),
         };
         let decode = |text: &str| decoded(text).ok_or_else(|| fail("a % escape is malformed"));
-        let mut socket = None;
-        for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
-            match parameter.split_once('=') {
-                Some(("socket", value)) => socket = Some(PathBuf::from(decode(value)?)),
-                _ => return Err(fail("the only parameter known is socket")),
-            }
-        }
-        let address = match socket {
-            Some(path) => Address::Unix(path),
-            None => tcp(host, port).ok_or_else(|| fail("the port is not a number below 65536"))?,
-        };
         let or = |text: String, default: &str| if text.is_empty() { default.into() } else { text };
-        let login = Self {
-            address,
-            user: or(decode(name)?, user),
-            password: password.map(decode).transpose()?,
-            database: or(decode(path)?, database),
-        };
+        let address =
+            tcp(host, port).ok_or_else(|| fail("the port is not a number below 65536"))?;
+        let mut login = Self::new(address, or(decode(name)?, user), or(decode(path)?, database));
+        login.password = password.map(decode).transpose()?;
+        if let Some(from) = from {
+            login.defaults_from(system, from)?;
+        }
+        for parameter in parameters.split('&').filter(|text| !text.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            login.parameter(name, decode(value)?).map_err(|why| fail(&why))?;
+        }
         Ok((system, login))
+    }
+
+    /// Sets what a parameter of a URL says.
+    fn parameter(&mut self, name: &str, value: String) -> Result<(), String> {
+        let seconds = |value: String| match value.parse() {
+            Ok(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
+            _ => Err(format!("{name} takes seconds, 1 to 86400")),
+        };
+        match name {
+            "socket" => self.address = Address::Unix(PathBuf::from(value)),
+            "sslmode" | "ssl-mode" => {
+                self.tls.mode = value.parse().map_err(|()| {
+                    "sslmode is disable, prefer, require, verify-ca or verify-full".to_owned()
+                })?;
+            }
+            "sslrootcert" | "ssl-ca" => self.tls.root_certificates = Some(value.into()),
+            "cleartext_password" if value == "allow" => self.tls.cleartext_password = true,
+            "cleartext_password" => return Err("cleartext_password takes allow".to_owned()),
+            "connect_timeout" => self.limits.login = seconds(value)?,
+            "answer_timeout" => self.limits.answer = seconds(value)?,
+            other => return Err(format!("there is no parameter '{other}'")),
+        }
+        Ok(())
     }
 }
 
@@ -105,11 +138,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{Limits, Tls, TlsMode};
 
     fn check(url: &str, expected: &str) {
         let shown = match Login::parse(url) {
             Ok((system, login)) => {
-                let Login { address, user, password, database } = login;
+                let Login { address, user, password, database, .. } = login;
                 format!("{system:?} {user}@{address}/{database} {password:?}")
             }
             Err(error) => error.to_string(),
@@ -134,9 +168,51 @@ mod tests {
         bad("oracle://x", "the scheme is neither postgresql nor mysql");
         bad("mysql://h:99999/x", "the port is not a number below 65536");
         bad("mysql://h/%g1", "a % escape is malformed");
-        bad("mysql://h/x?ssl=1", "the only parameter known is socket");
+        bad("mysql://h/x?ssl=1", "there is no parameter 'ssl'");
+        let modes = "sslmode is disable, prefer, require, verify-ca or verify-full";
+        bad("postgresql://h/x?sslmode=yes", modes);
+        bad("postgresql://h/x?connect_timeout=0", "connect_timeout takes seconds, 1 to 86400");
+        bad("postgresql://h/x?cleartext_password=1", "cleartext_password takes allow");
         let error = Login::parse("mysql://me:secret@h:p/").unwrap_err().to_string();
         assert!(error.contains("me:***@h:p") && !error.contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn parameters_protect_and_bound_a_connection() {
+        let parsed =
+            |parameters: &str| Login::parse(&format!("postgresql://h/x?{parameters}")).unwrap().1;
+        let plain = parsed("");
+        assert_eq!((plain.tls, plain.limits), (Tls::default(), Limits::default()));
+        let full = parsed("sslmode=verify-full&sslrootcert=%2Fa%20b.pem&connect_timeout=3");
+        assert_eq!(full.tls.mode, TlsMode::VerifyFull);
+        assert_eq!(full.tls.root_certificates, Some("/a b.pem".into()));
+        assert_eq!(full.limits.login, Duration::from_secs(3));
+        assert!(!full.tls.cleartext_password);
+        assert!(parsed("cleartext_password=allow").tls.cleartext_password);
+        assert_eq!(parsed("ssl-mode=VERIFY_IDENTITY").tls.mode, TlsMode::VerifyFull);
+        assert_eq!(parsed("answer_timeout=7").limits.answer, Duration::from_secs(7));
+    }
+
+    #[test]
+    fn a_url_overrides_the_environment() {
+        let variable = |name: &str| match name {
+            "PGSSLMODE" => Some("verify-ca".into()),
+            "PGPASSWORD" => Some("env".into()),
+            _ => None,
+        };
+        let from = Environment { variable: &variable };
+        let found = |url: &str| {
+            let (system, mut login) = Login::parse_with(url, &from).unwrap();
+            login.add_password(system, &from).unwrap();
+            login
+        };
+        let open = found("postgresql://h/x");
+        assert_eq!((open.tls.mode, open.password.as_deref()), (TlsMode::VerifyCa, Some("env")));
+        let said = found("postgresql://u:p@h/x?sslmode=disable");
+        assert_eq!((said.tls.mode, said.password.as_deref()), (TlsMode::Disable, Some("p")));
+        assert_eq!(found("mysql://h/x").tls.mode, TlsMode::Prefer);
+        let typo = |name: &str| (name == "PGSSLMODE").then(|| "verify_ful".into());
+        assert!(Login::parse_with("postgresql://h", &Environment { variable: &typo }).is_err());
     }
 
     proptest! {

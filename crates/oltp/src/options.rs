@@ -208,6 +208,12 @@ pub struct ServerSettings {
     /// The password; never written to a file.
     #[serde(skip)]
     pub password: Option<String>,
+    /// How a TCP connection is protected.
+    #[serde(default)]
+    pub tls: dbms::Tls,
+    /// Bounds on waits for the server.
+    #[serde(skip)]
+    pub limits: dbms::Limits,
     /// Database that holds the tables; none is the workload's own name.
     #[serde(default)]
     pub database: Option<String>,
@@ -230,9 +236,22 @@ impl ServerSettings {
             address,
             user: user.into(),
             password: None,
+            tls: dbms::Tls::default(),
+            limits: dbms::Limits::default(),
             database: None,
             access: Access::default(),
             connections: connections(),
+        }
+    }
+
+    /// The server of a login, and its database.
+    pub fn of(login: &dbms::Login) -> Self {
+        Self {
+            password: login.password.clone(),
+            tls: login.tls.clone(),
+            limits: login.limits,
+            database: Some(login.database.clone()),
+            ..Self::new(login.address.clone(), login.user.clone())
         }
     }
 
@@ -243,6 +262,8 @@ impl ServerSettings {
             address: self.address.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
+            tls: self.tls.clone(),
+            limits: self.limits,
             database: database.unwrap_or_else(|| workload.identifier().to_owned()),
         }
     }

@@ -14,7 +14,7 @@ use units::{Bytes, Nanos, Rate};
 
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
-    OltpTorture, Place, Watching, WorkloadArguments,
+    OltpTorture, Place, ServerPlace, Watching, WorkloadArguments,
 };
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
 pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};

@@ -567,12 +567,7 @@ impl Instance {
             System::Postgresql => (postgresql::USER, postgresql::DATABASE),
             System::Mariadb => (mariadb::USER, mariadb::DATABASE),
         };
-        Login {
-            address: self.address(),
-            user: user.to_owned(),
-            password: None,
-            database: database.to_owned(),
-        }
+        Login::new(self.address(), user, database)
     }
 
     /// Number of the main process, while the server runs.

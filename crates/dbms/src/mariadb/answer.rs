@@ -10,6 +10,7 @@ pub(super) mod capability {
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
     pub const LOCAL_FILES: u64 = 1 << 7;
     pub const PROTOCOL_41: u64 = 1 << 9;
+    pub const SSL: u64 = 1 << 11;
     pub const TRANSACTIONS: u64 = 1 << 13;
     pub const SECURE_CONNECTION: u64 = 1 << 15;
     pub const MULTI_STATEMENTS: u64 = 1 << 16;

@@ -9,17 +9,14 @@ use proptest::prelude::*;
 use super::connection::Connection;
 use super::fields::push_string;
 use super::frame;
-use super::stream::Stream;
 use super::{Statement, Type};
-use crate::{Address, Error, Login};
+use crate::net::Stream;
+use crate::{Address, Error, Login, Tls, TlsMode};
 
 fn login() -> Login {
-    Login {
-        address: Address::Tcp { host: "nowhere".to_owned(), port: 1 },
-        user: "root".to_owned(),
-        password: Some("secret".to_owned()),
-        database: "test".to_owned(),
-    }
+    let address = Address::Tcp { host: "nowhere".to_owned(), port: 1 };
+    let tls = Tls { mode: TlsMode::Disable, ..Tls::default() };
+    Login { password: Some("secret".to_owned()), tls, ..Login::new(address, "root", "test") }
 }
 
 /// One packet.
@@ -92,7 +89,8 @@ type Rows = Vec<(i64, Option<Vec<u8>>)>;
 
 /// Everything that a client asks for, over what a server says; what it read.
 fn talk(said: Vec<u8>) -> Result<Rows, Error> {
-    let mut connection = Connection::over(Stream::Script(io::Cursor::new(said)), &login())?;
+    let mut connection =
+        Connection::over(Stream::Script(io::Cursor::new(said), Vec::new()), &login())?;
     let (mut statement, mut rows) = (statement(), Vec::new());
     connection.queue(&mut statement).integer(5).finish();
     let done = connection.receive(&mut statement, &mut |row| {
@@ -113,7 +111,8 @@ fn a_whole_answer_is_read() {
 fn columns_that_the_server_does_not_repeat_are_remembered() {
     let again = [packet(1, &[2, 0]), packet(2, &[0, 8, 9, 0, 0, 0]), packet(3, &END)].concat();
     let said = [greeting(), answers(), again.clone()].concat();
-    let mut connection = Connection::over(Stream::Script(io::Cursor::new(said)), &login()).unwrap();
+    let mut connection =
+        Connection::over(Stream::Script(io::Cursor::new(said), Vec::new()), &login()).unwrap();
     let mut statement = statement();
     let mut values = Vec::new();
     for _ in 0..2 {
@@ -133,7 +132,8 @@ fn columns_that_the_server_does_not_repeat_are_remembered() {
 #[test]
 fn an_error_of_the_reader_leaves_the_connection_in_step() {
     let said = [greeting(), answers(), packet(1, &OK)].concat();
-    let mut connection = Connection::over(Stream::Script(io::Cursor::new(said)), &login()).unwrap();
+    let mut connection =
+        Connection::over(Stream::Script(io::Cursor::new(said), Vec::new()), &login()).unwrap();
     let mut statement = statement();
     connection.queue(&mut statement).integer(5).finish();
     let mut seen = 0;
@@ -171,11 +171,11 @@ fn answers_that_never_end_do() {
 #[test]
 fn a_plugin_that_is_not_spoken_is_named() {
     let hello = greeting();
-    let switch = packet(2, b"\xfeclient_ed25519\0aaaa\0");
+    let switch = packet(2, b"\xfesha256_password\0aaaa\0");
     let said = [&hello[..hello.len() - OK.len() - 4], &switch].concat();
     let error = talk(said).unwrap_err();
     assert!(
-        matches!(&error, Error::Login { why, .. } if why.contains("client_ed25519")),
+        matches!(&error, Error::Login { why, .. } if why.contains("sha256_password")),
         "{error}"
     );
 }

@@ -1,19 +1,17 @@
 //! A blocking connection: commands out, answers in.
 
 use std::io::{self, Write};
-use std::net::TcpStream;
 use std::ops::Range;
-use std::os::unix::net::UnixStream;
 
 use super::answer::{self, Column, Done, First, capability};
 use super::fields::malformed;
 use super::frame::{self, Input};
 use super::load::Source;
-use super::login::{self, Greeting};
+use super::login::{Authentication, Greeting};
 use super::row::Row;
 use super::statement::{Parameters, Statement, Type};
-use super::stream::Stream;
-use crate::{Address, Error, Login};
+use crate::net::{Stream, of_login};
+use crate::{Address, Error, Login, TlsMode};
 
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
@@ -65,16 +63,12 @@ impl Connection {
     /// # Errors
     /// Nobody listens, the login is refused or wants what is not spoken here.
     pub fn connect(login: &Login) -> Result<Self, Error> {
-        let failed = |source| Error::Connect { address: login.address.clone(), source };
-        let stream = match &login.address {
-            Address::Unix(path) => Stream::Unix(UnixStream::connect(path).map_err(failed)?),
-            Address::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
-                Stream::Tcp(stream)
-            }
-        };
-        Self::over(stream, login)
+        login.check()?;
+        let stream = Stream::connect(login)?;
+        let opened = Self::over(stream, login);
+        let mut connection = opened.map_err(|error| of_login(error, login))?;
+        connection.stream.logged_in();
+        Ok(connection)
     }
 
     /// Logs in over an open stream.
@@ -90,44 +84,74 @@ impl Connection {
             pending: 0,
             broken: false,
         };
-        let packet = connection.packet()?;
-        let greeting = Greeting::parse(connection.input.bytes(packet))?;
-        connection.send_login(|output| greeting.answer(login, output))?;
-        connection.capabilities = if login.database.is_empty() {
+        connection.log_in(login).inspect_err(|_| connection.broken = true)?;
+        Ok(connection)
+    }
+
+    fn log_in(&mut self, login: &Login) -> Result<(), Error> {
+        let packet = self.packet()?;
+        let greeting = Greeting::parse(self.input.bytes(packet))?;
+        let sequence = self.input.sequence().wrapping_add(1);
+        let tls = self.encrypt(&greeting, login, sequence)?;
+        let private = self.stream.may_carry_password(login);
+        let mut authentication = Authentication::new(login, private);
+        let proof = authentication.first(&greeting);
+        let sequence = sequence.wrapping_add(u8::from(tls));
+        self.send_login(sequence, |output| greeting.answer(login, tls, &proof, output))?;
+        self.capabilities = if login.database.is_empty() {
             greeting.capabilities & !capability::CONNECT_WITH_DB
         } else {
             greeting.capabilities
         };
-        (connection.version, connection.id) = (greeting.version, greeting.connection);
+        (self.version, self.id) = (greeting.version, greeting.connection);
         for _ in 0..LOGIN_ROUNDS_MAX {
-            let packet = connection.packet()?;
-            let packet = connection.input.bytes(packet);
-            match packet.first() {
-                Some(0x00) => return Ok(connection),
+            let packet = self.packet()?;
+            let packet = self.input.bytes(packet);
+            let reply = match packet.first() {
+                Some(0x00) => return Ok(()),
                 Some(0xff) => return Err(answer::refusal(packet)),
-                Some(0xfe) => {
-                    let proof = login::switched(packet, login)?;
-                    connection.send_login(|output| {
-                        output.extend_from_slice(&proof);
-                        Ok(())
-                    })?;
-                }
+                Some(0xfe) => Some(authentication.switched(packet)?),
+                Some(0x01) => authentication.more(packet)?,
                 _ => return Err(malformed("an answer to a login that is none")),
+            };
+            if let Some(reply) = reply {
+                let sequence = self.input.sequence().wrapping_add(1);
+                self.send_login(sequence, |output| output.extend_from_slice(&reply))?;
             }
         }
         Err(malformed("a login without end"))
     }
 
-    fn send_login<T>(
-        &mut self,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let sequence = self.input.sequence().wrapping_add(1);
+    /// Goes on in TLS where login and server want it; whether it does.
+    fn encrypt(&mut self, greeting: &Greeting, login: &Login, sequence: u8) -> Result<bool, Error> {
+        let mode = login.tls.mode;
+        if matches!(login.address, Address::Unix(_)) || mode == TlsMode::Disable {
+            return Ok(false);
+        }
+        if !greeting.tls {
+            let why = "the server offers none".to_owned();
+            let refused = Error::Tls { address: login.address.clone(), why };
+            return if mode == TlsMode::Prefer { Ok(false) } else { Err(refused) };
+        }
+        // Whoever is in the middle may have put something behind the greeting.
+        if !self.input.is_empty() {
+            return Err(malformed("unencrypted data behind the greeting"));
+        }
+        self.send_login(sequence, |output| greeting.head(login, true, output))?;
+        self.stream.encrypt(login)?;
+        Ok(true)
+    }
+
+    /// Whether what travels is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.stream.is_encrypted()
+    }
+
+    fn send_login(&mut self, sequence: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Error> {
         let start = frame::begin(&mut self.output, sequence);
-        let value = write(&mut self.output)?;
+        write(&mut self.output);
         frame::end(&mut self.output, start);
-        self.flush()?;
-        Ok(value)
+        self.flush()
     }
 
     /// The server's version as it says it, such as `10.11.19-MariaDB-0+deb12u1`.

@@ -12,10 +12,11 @@
 //! queue is for a transaction's few hundred bytes: what does not fit into the socket's buffers in
 //! both directions would make both sides wait for each other.
 //!
-//! Spoken: mysql_native_password, empty passwords and unix_socket; text queries of one or several
+//! Supported: TLS; the plugins mysql_native_password, caching_sha2_password, ed25519 (MariaDB's),
+//! mysql_clear_password where nobody can read along, unix_socket; text queries of one or several
 //! statements; prepared statements with binary parameters and rows; bulk execution
-//! (`COM_STMT_BULK_EXECUTE`); `LOAD DATA LOCAL INFILE`; cached column definitions. Not spoken: TLS,
-//! compression, other login plugins.
+//! (`COM_STMT_BULK_EXECUTE`); `LOAD DATA LOCAL INFILE`; cached column definitions. Not
+//! supported: compression, other login plugins.
 //!
 //! Invariants: whatever the peer sends ends in an answer or an error, never in a panic; nothing is
 //! read beyond a packet's end; no packet longer than [`PACKET_MAX`] is taken. Tests: properties of
@@ -30,9 +31,7 @@ mod frame;
 mod load;
 mod login;
 mod row;
-mod sha1;
 mod statement;
-mod stream;
 
 pub use answer::Done;
 pub use connection::Connection;

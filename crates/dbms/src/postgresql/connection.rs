@@ -1,19 +1,22 @@
 //! A connection: login, simple queries, prepared statements, pipelines.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use super::copy::CopyIn;
 use super::inbox::{Inbox, Message, Row, protocol, server_error, zero_ended};
-use super::login::{Scram, md5_answer};
+use super::login::{Authentication, Reply};
 use super::statement::{Bind, Statement};
-use super::stream::Stream;
-use crate::{Address, Error, Login};
+use crate::net::{Stream, of_login};
+use crate::{Address, Error, Login, TlsMode};
 
 /// Notices kept until they are asked for.
 const NOTICES_MAX: usize = 100;
 
 /// Protocol 3.0.
 const PROTOCOL: u32 = 3 << 16;
+
+/// The protocol number that asks for TLS (chapter 54.7, SSLRequest).
+const SSL_REQUEST: u32 = 80_877_103;
 
 /// Where the connection stands between transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +54,8 @@ pub struct Connection {
     statements: u32,
     parameters: Vec<(String, String)>,
     notices: Vec<String>,
-    address: Address,
+    /// With what it was opened; the password is not kept.
+    login: Login,
     process: u32,
     key: u32,
 }
@@ -59,7 +63,7 @@ pub struct Connection {
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
-            .field("address", &self.address)
+            .field("address", &self.login.address)
             .field("process", &self.process)
             .field("status", &self.status)
             .finish_non_exhaustive()
@@ -72,12 +76,14 @@ impl Connection {
     /// # Errors
     /// Nobody listens; the login is refused; the server speaks something else.
     pub fn connect(login: &Login) -> Result<Self, Error> {
-        let mut connection = Self::on(Stream::connect(&login.address)?, login.address.clone());
-        connection.start(login)?;
+        login.check()?;
+        let mut connection = Self::on(encrypted(login)?, login);
+        connection.start(login).map_err(|error| of_login(error, login))?;
+        connection.stream.logged_in();
         Ok(connection)
     }
 
-    fn on(stream: Stream, address: Address) -> Self {
+    fn on(stream: Stream, login: &Login) -> Self {
         Self {
             stream,
             inbox: Inbox::new(),
@@ -89,7 +95,7 @@ impl Connection {
             statements: 0,
             parameters: Vec::new(),
             notices: Vec::new(),
-            address,
+            login: Login { password: None, ..login.clone() },
             process: 0,
             key: 0,
         }
@@ -121,57 +127,26 @@ impl Connection {
         self.settle().map(|_| ())
     }
 
-    /// Answers the server's questions until it is content.
+    /// Answers the server's requests for proof until it lets us in.
     fn authenticate(&mut self, login: &Login) -> Result<(), Error> {
-        let refused = |why: String| Error::Login { user: login.user.clone(), why };
-        let password =
-            || login.password.clone().ok_or_else(|| refused("it asks for a password".to_owned()));
-        let mut scram = None;
+        let private = self.stream.may_carry_password(login);
+        let mut authentication = Authentication::new(login, private);
         loop {
             let message = self.message()?;
             if message.kind != b'R' {
-                return Err(protocol("no question about who we are"));
+                return Err(protocol("the server sent no authentication request"));
             }
-            let body = self.inbox.body(&message);
-            let (code, rest) =
-                body.split_first_chunk::<4>().ok_or_else(|| protocol("an empty question"))?;
-            let text = || String::from_utf8_lossy(rest).into_owned();
-            match u32::from_be_bytes(*code) {
-                0 => return Ok(()),
-                3 => self.send_password(&password()?)?,
-                5 => {
-                    let salt = rest.try_into().map_err(|_| protocol("no salt of four bytes"))?;
-                    let answer = md5_answer(&login.user, &password()?, salt);
-                    self.send_password(&answer)?;
-                }
-                10 if rest.split(|&byte| byte == 0).any(|name| name == b"SCRAM-SHA-256") => {
-                    let begun = Scram::new(&password()?, nonce());
-                    let first = begun.first();
-                    let mut answer = b"SCRAM-SHA-256\0".to_vec();
-                    answer.extend_from_slice(&(first.len() as u32).to_be_bytes());
-                    answer.extend_from_slice(first.as_bytes());
-                    scram = Some(begun);
-                    self.send_message(b'p', &answer)?;
-                }
-                11 => {
-                    let begun = scram.as_mut().ok_or_else(|| protocol("SCRAM out of turn"))?;
-                    let second = begun.second(&text()).map_err(refused)?;
-                    self.send_message(b'p', second.as_bytes())?;
-                }
-                12 => {
-                    if !scram.as_ref().is_some_and(|scram| scram.server_is_right(&text())) {
-                        return Err(refused("the server does not know the password".to_owned()));
-                    }
-                }
-                other => return Err(refused(format!("it asks for authentication method {other}"))),
+            match authentication.answer(self.inbox.body(&message))? {
+                Reply::Done => return Ok(()),
+                Reply::Listen => {}
+                Reply::Send(answer) => self.send_message(b'p', &answer)?,
             }
         }
     }
 
-    fn send_password(&mut self, password: &str) -> Result<(), Error> {
-        let mut body = password.as_bytes().to_vec();
-        body.push(0);
-        self.send_message(b'p', &body)
+    /// Whether what travels is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.stream.is_encrypted()
     }
 
     /// The server's version, as it says it: `15.18 (Debian ...)`.
@@ -201,7 +176,7 @@ impl Connection {
 
     /// What another thread needs to stop a statement of this connection.
     pub fn canceller(&self) -> Canceller {
-        Canceller { address: self.address.clone(), process: self.process, key: self.key }
+        Canceller { login: self.login.clone(), process: self.process, key: self.key }
     }
 
     /// Executes statements by the simple protocol; the rows of all of them, as text.
@@ -499,7 +474,7 @@ impl Connection {
         self.stream.write_all(data).map_err(sending)
     }
 
-    pub(super) fn stream_readable(&self) -> bool {
+    pub(super) fn stream_readable(&mut self) -> bool {
         self.inbox.unread() > 0 || self.stream.readable()
     }
 
@@ -524,7 +499,7 @@ impl Drop for Connection {
 /// Stops what a connection is doing, from another thread.
 #[derive(Clone, Debug)]
 pub struct Canceller {
-    address: Address,
+    login: Login,
     process: u32,
     key: u32,
 }
@@ -533,12 +508,38 @@ impl Canceller {
     /// Asks the server to stop the statement in work, where there is one. Its connection then gets
     /// the error 57014.
     pub fn cancel(&self) -> Result<(), Error> {
-        let mut stream = Stream::connect(&self.address)?;
+        let mut stream = encrypted(&self.login)?;
         let mut message = Vec::with_capacity(16);
         for word in [16, 80_877_102, self.process, self.key] {
             message.extend_from_slice(&u32::to_be_bytes(word));
         }
-        stream.write_all(&message).map_err(sending)
+        stream.write_all(&message).map_err(sending)?;
+        stream.flush().map_err(sending)
+    }
+}
+
+/// Connects, and encrypts where the login asks for it (chapter 54.2.10): one byte answers whether
+/// the server will.
+fn encrypted(login: &Login) -> Result<Stream, Error> {
+    let mut stream = Stream::connect(login)?;
+    if matches!(login.address, Address::Unix(_)) || login.tls.mode == TlsMode::Disable {
+        return Ok(stream);
+    }
+    let of_login = |error| of_login(error, login);
+    let request = [8, SSL_REQUEST].map(u32::to_be_bytes).concat();
+    stream.write_all(&request).map_err(|source| of_login(sending(source)))?;
+    let mut answer = [0];
+    let doing = "waiting for an answer to the request for TLS";
+    let read = stream.read_exact(&mut answer);
+    read.map_err(|source| of_login(Error::Broken { doing, source }))?;
+    let refused = |why: &str| Error::Tls { address: login.address.clone(), why: why.to_owned() };
+    match answer[0] {
+        // Whoever is in the middle may have put something behind the S for us to believe later.
+        b'S' if stream.readable() => Err(protocol("unencrypted data behind the agreement to TLS")),
+        b'S' => stream.encrypt(login).map(|()| stream),
+        b'N' if login.tls.mode == TlsMode::Prefer => Ok(stream),
+        b'N' => Err(refused("the server offers none")),
+        _ => Err(protocol("an answer to the request for TLS that is neither S nor N")),
     }
 }
 
@@ -558,14 +559,6 @@ fn rows_of_tag(tag: &[u8]) -> u64 {
     digits[start..]
         .iter()
         .fold(0u64, |sum, &digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
-}
-
-/// A text that no other login has used: time, process and address of a local.
-fn nonce() -> String {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    // RandomState is seeded from the operating system's random numbers.
-    let word = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", word(), word())
 }
 
 #[cfg(test)]

@@ -1,129 +1,236 @@
-//! Proving who we are: MD5 and SCRAM-SHA-256 passwords (PostgreSQL 15 manual, chapter 55.3; RFC
-//! 5802 and RFC 7677), without channel binding, which needs TLS.
+//! Proving who we are, and that the server is who it should be: SCRAM-SHA-256 and MD5 passwords
+//! (PostgreSQL 17 manual, chapter 54.3; RFC 5802 and RFC 7677), by `postgres-protocol`.
 //!
-//! Pure: the server's texts come in, ours go out. Tested with RFC 7677's example and on a server.
+//! A conversation has one method. Once SCRAM has begun, the server must end it with its own proof
+//! before it may say "ok": one that does not know the password cannot skip that. Pure: messages of
+//! the server come in, ours go out. Tested with servers that lie and on real ones.
 
-use super::digest::{Sha256, base64, from_base64, hex, md5};
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+
+use super::inbox::protocol;
+use crate::{Error, Login};
 
 /// Most iterations that a server may ask for: 4096 is its default; more than this is no login but
 /// a way to keep a client busy.
 const ITERATIONS_MAX: u32 = 1 << 20;
 
-/// The answer to AuthenticationMD5Password: MD5 of (MD5 of password and user) and salt.
-pub(super) fn md5_answer(user: &str, password: &str, salt: [u8; 4]) -> String {
-    let inner = hex(&md5(format!("{password}{user}").as_bytes()));
-    let outer: Vec<u8> = inner.bytes().chain(salt).collect();
-    format!("md5{}", hex(&md5(&outer)))
+/// What the server wants next.
+pub(super) enum Reply {
+    /// Nothing: we are in.
+    Done,
+    /// Nothing as yet.
+    Listen,
+    /// This, as the body of a password message.
+    Send(Vec<u8>),
 }
 
-/// A SCRAM-SHA-256 exchange.
-pub(super) struct Scram {
-    password: String,
-    nonce: String,
-    sha: Sha256,
-    /// What the server must prove that it knows.
-    server_signature: Option<[u8; 32]>,
+/// A login under way.
+pub(super) struct Authentication<'a> {
+    login: &'a Login,
+    /// Whether the password may be sent as it is.
+    private: bool,
+    method: Method,
 }
 
-impl Scram {
-    /// An exchange with a nonce that must not repeat.
-    pub fn new(password: &str, nonce: String) -> Self {
-        let password = password.to_owned();
-        Self { password, nonce, sha: Sha256::new(), server_signature: None }
+/// The method that the server chose.
+enum Method {
+    /// None as yet.
+    Open,
+    /// A password in one message; the server proves nothing.
+    Password,
+    /// SCRAM, without its end.
+    Scram(Box<ScramSha256>),
+    /// SCRAM, and the server has proved that it knows the password too.
+    Proved,
+}
+
+impl<'a> Authentication<'a> {
+    /// A login over a stream that is private, or is not.
+    pub fn new(login: &'a Login, private: bool) -> Self {
+        Self { login, private, method: Method::Open }
     }
 
-    /// Our first message.
-    pub fn first(&self) -> String {
-        format!("n,,{}", self.first_bare())
+    fn refused(&self, why: impl Into<String>) -> Error {
+        Error::Login { user: self.login.user.clone(), why: why.into() }
     }
 
-    /// PostgreSQL takes the user from the startup message and ignores this one.
-    fn first_bare(&self) -> String {
-        format!("n=,r={}", self.nonce)
+    fn password(&self) -> Result<&'a str, Error> {
+        let password = self.login.password.as_deref();
+        password.ok_or_else(|| self.refused("the server asks for a password"))
     }
 
-    /// Our second message, from the server's first; or why it cannot be one.
-    pub fn second(&mut self, server_first: &str) -> Result<String, String> {
-        let nonce = attribute(server_first, "r=").ok_or("no nonce in its first message")?;
-        if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
-            return Err("its nonce does not continue ours".to_owned());
+    /// Answers the body of an authentication message.
+    pub fn answer(&mut self, body: &[u8]) -> Result<Reply, Error> {
+        let (code, rest) = body
+            .split_first_chunk::<4>()
+            .ok_or_else(|| protocol("an empty authentication request"))?;
+        match u32::from_be_bytes(*code) {
+            0 => self.end(),
+            3 => {
+                self.begin()?;
+                let password = self.password()?;
+                if !self.private {
+                    return Err(self.login.cleartext());
+                }
+                Ok(Reply::Send(zero_ended(password.as_bytes())))
+            }
+            5 => {
+                self.begin()?;
+                let salt = rest.try_into().map_err(|_| protocol("no salt of four bytes"))?;
+                let user = self.login.user.as_bytes();
+                let hash = md5_hash(user, self.password()?.as_bytes(), salt);
+                Ok(Reply::Send(zero_ended(hash.as_bytes())))
+            }
+            10 => self.begin_scram(rest),
+            11 => self.go_on(rest),
+            12 => {
+                let Method::Scram(scram) = &mut self.method else {
+                    return Err(protocol("the end of a SCRAM exchange that did not begin"));
+                };
+                if scram.finish(rest).is_err() {
+                    return Err(self.refused("the server does not know the password"));
+                }
+                self.method = Method::Proved;
+                Ok(Reply::Listen)
+            }
+            other => Err(self.refused(format!(
+                "the server asks for authentication method {other}, which is not supported"
+            ))),
         }
-        let salt = attribute(server_first, "s=").and_then(from_base64).ok_or("no salt")?;
-        let iterations = attribute(server_first, "i=")
-            .and_then(|text| text.parse().ok())
-            .filter(|count| (1..=ITERATIONS_MAX).contains(count))
-            .ok_or("no usable number of iterations")?;
-        let salted = self.sha.pbkdf2(self.password.as_bytes(), &salt, iterations);
-        let without_proof = format!("c=biws,r={nonce}");
-        let signed = format!("{},{server_first},{without_proof}", self.first_bare());
-        let client_key = self.sha.hmac(&salted, b"Client Key");
-        let stored_key = self.sha.digest(&client_key);
-        let signature = self.sha.hmac(&stored_key, signed.as_bytes());
-        let mut proof = client_key;
-        proof.iter_mut().zip(signature).for_each(|(proof, byte)| *proof ^= byte);
-        let server_key = self.sha.hmac(&salted, b"Server Key");
-        self.server_signature = Some(self.sha.hmac(&server_key, signed.as_bytes()));
-        Ok(format!("{without_proof},p={}", base64(&proof)))
     }
 
-    /// Whether the server's last message proves that it knows the password too.
-    pub fn server_is_right(&self, server_final: &str) -> bool {
-        let claimed = attribute(server_final, "v=").and_then(from_base64);
-        match (&self.server_signature, claimed) {
-            (Some(expected), Some(claimed)) => claimed == expected,
-            _ => false,
+    /// The server says that we are in.
+    fn end(&self) -> Result<Reply, Error> {
+        match self.method {
+            Method::Scram(_) => {
+                let why = "the server ended SCRAM without proving that it knows the password";
+                Err(self.refused(why))
+            }
+            Method::Open | Method::Password | Method::Proved => Ok(Reply::Done),
         }
+    }
+
+    /// Takes a method, the first and only one.
+    fn begin(&mut self) -> Result<(), Error> {
+        if !matches!(self.method, Method::Open) {
+            return Err(protocol("a second authentication method in one login"));
+        }
+        self.method = Method::Password;
+        Ok(())
+    }
+
+    fn begin_scram(&mut self, methods: &[u8]) -> Result<Reply, Error> {
+        self.begin()?;
+        if !methods.split(|&byte| byte == 0).any(|name| name == SCRAM_SHA_256.as_bytes()) {
+            return Err(self.refused("the server knows no SASL method but unsupported ones"));
+        }
+        let password = self.password()?.as_bytes();
+        let scram = ScramSha256::new(password, ChannelBinding::unsupported());
+        let mut answer = zero_ended(SCRAM_SHA_256.as_bytes());
+        answer.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
+        answer.extend_from_slice(scram.message());
+        self.method = Method::Scram(Box::new(scram));
+        Ok(Reply::Send(answer))
+    }
+
+    fn go_on(&mut self, server_first: &[u8]) -> Result<Reply, Error> {
+        let user = || self.login.user.clone();
+        let Method::Scram(scram) = &mut self.method else {
+            return Err(protocol("a SCRAM message that is not its turn"));
+        };
+        let text = String::from_utf8_lossy(server_first);
+        let iterations = text.split(',').find_map(|part| part.strip_prefix("i="));
+        let count = iterations.and_then(|count| count.parse::<u32>().ok());
+        if count.is_some_and(|count| count > ITERATIONS_MAX) {
+            let why = "the server asks for too many SCRAM iterations".to_owned();
+            return Err(Error::Login { user: user(), why });
+        }
+        scram.update(server_first).map_err(|error| Error::Login {
+            user: user(),
+            why: format!("the server's SCRAM message is not valid: {error}"),
+        })?;
+        Ok(Reply::Send(scram.message().to_vec()))
     }
 }
 
-fn attribute<'a>(message: &'a str, name: &str) -> Option<&'a str> {
-    message.split(',').find_map(|part| part.strip_prefix(name))
+fn zero_ended(text: &[u8]) -> Vec<u8> {
+    [text, &[0]].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Address;
 
-    /// RFC 7677 section 3, but for the user name, which PostgreSQL leaves empty: so the proof is
-    /// checked by what a server does with it, and the salted password by the RFC's iterations.
-    #[test]
-    fn a_server_that_knows_the_password_accepts_the_proof() {
-        let mut scram = Scram::new("pencil", "rOprNGfwEbeRWgbNEkqO".to_owned());
-        assert_eq!(scram.first(), "n,,n=,r=rOprNGfwEbeRWgbNEkqO");
-        let server_first = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
-                            s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
-        let second = scram.second(server_first).unwrap();
-        let (signed, proof) = second.split_once(",p=").unwrap();
-        // The server's side (RFC 5802 section 3) from the stored key alone.
-        let sha = Sha256::new();
-        let salted = sha.pbkdf2(b"pencil", &from_base64("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap(), 4096);
-        let stored = sha.digest(&sha.hmac(&salted, b"Client Key"));
-        let message = format!("n=,r=rOprNGfwEbeRWgbNEkqO,{server_first},{signed}");
-        let signature = sha.hmac(&stored, message.as_bytes());
-        let key: Vec<u8> =
-            from_base64(proof).unwrap().iter().zip(signature).map(|(a, b)| a ^ b).collect();
-        assert_eq!(sha.digest(&key), stored);
-        let server_key = sha.hmac(&salted, b"Server Key");
-        let right = format!("v={}", base64(&sha.hmac(&server_key, message.as_bytes())));
-        assert!(scram.server_is_right(&right) && !scram.server_is_right("v=AAAA"));
+    fn login() -> Login {
+        let address = Address::Unix("/nowhere".into());
+        Login { password: Some("pencil".to_owned()), ..Login::new(address, "u", "d") }
+    }
+
+    fn request(code: u8, rest: &[u8]) -> Vec<u8> {
+        [&[0, 0, 0, code], rest].concat()
+    }
+
+    /// Begins SCRAM; our nonce.
+    fn begun(authentication: &mut Authentication<'_>) -> String {
+        let methods = b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
+        let Ok(Reply::Send(first)) = authentication.answer(&request(10, methods)) else {
+            panic!("no first message")
+        };
+        let first = String::from_utf8_lossy(&first).into_owned();
+        first.split_once("r=").unwrap().1.to_owned()
+    }
+
+    fn error(outcome: Result<Reply, Error>) -> String {
+        outcome.err().expect("an error").to_string()
     }
 
     #[test]
-    fn a_server_that_does_not_continue_our_nonce_is_refused() {
-        let mut scram = Scram::new("x", "abc".to_owned());
-        for bad in
-            ["", "r=abc,s=AAAA,i=1", "r=xyzabc,s=AAAA,i=1", "r=abcd,s=!,i=1", "r=abcd,s=AAAA"]
-        {
-            assert!(scram.second(bad).is_err(), "{bad}");
+    fn scram_ends_only_with_the_servers_proof() {
+        let login = login();
+        for after_the_second_message in [false, true] {
+            let mut authentication = Authentication::new(&login, true);
+            let nonce = begun(&mut authentication);
+            if after_the_second_message {
+                let first = format!("r={nonce}x,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096");
+                authentication.answer(&request(11, first.as_bytes())).ok().unwrap();
+                let lie = error(authentication.answer(&request(12, b"v=AAAA")));
+                assert!(lie.contains("does not know the password"), "{lie}");
+            }
+            let skipped = error(authentication.answer(&request(0, b"")));
+            assert!(skipped.contains("without proving"), "{skipped}");
+            // Nor may it ask for something weaker then.
+            for code in [3, 5, 10] {
+                let weaker = error(authentication.answer(&request(code, b"abcd")));
+                assert!(weaker.contains("second authentication method"), "{weaker}");
+            }
         }
-        assert!(scram.second("r=abcd,s=AAAA,i=99999999").is_err());
-        assert!(!scram.server_is_right("v=AAAA"));
     }
 
     #[test]
-    fn md5_answers_are_salted() {
-        let one = md5_answer("u", "p", [1, 2, 3, 4]);
-        assert!(one.len() == 35 && one.starts_with("md5"));
-        assert_ne!(one, md5_answer("u", "p", [1, 2, 3, 5]));
+    fn a_password_is_not_sent_where_others_can_read_it() {
+        let login = login();
+        let asked = |private| Authentication::new(&login, private).answer(&request(3, b""));
+        assert!(matches!(asked(true), Ok(Reply::Send(sent)) if sent == b"pencil\0"));
+        let refused = error(asked(false));
+        assert!(refused.contains("unencrypted"), "{refused}");
+    }
+
+    #[test]
+    fn messages_that_continue_nothing_are_refused() {
+        let login = login();
+        let too_many = "i=99999999";
+        for bad in ["", "r=abc,s=AAAA,i=1", "NONCE,s=AAAA", "NONCEx,s=!,i=1", too_many] {
+            let mut authentication = Authentication::new(&login, true);
+            let nonce = begun(&mut authentication);
+            let message = bad.replace("NONCE", &format!("r={nonce}"));
+            let message = message.replace(too_many, &format!("r={nonce}x,s=AAAA,i=99999999"));
+            error(authentication.answer(&request(11, message.as_bytes())));
+        }
+        for (code, rest) in [(11, &b"r=x"[..]), (12, b"v=AAAA"), (7, b""), (10, b"OTHER\0\0")] {
+            error(Authentication::new(&login, true).answer(&request(code, rest)));
+        }
+        error(Authentication::new(&login, true).answer(b"abc"));
     }
 }

@@ -8,17 +8,14 @@
 //! [`Connection::copy_in`] for loading.
 //!
 //! Invariants: after an error from the server the connection has read up to the end of the pipeline
-//! and can be used again; after any other error it cannot. No TLS: what is measured is a DBMS, next
-//! door. Tested by properties of the codec on cut and changed messages, and against a server.
+//! and can be used again; after any other error it cannot. Tested by properties of the codec on cut and changed messages, and against a server.
 
 pub mod binary;
 mod connection;
 mod copy;
-mod digest;
 mod inbox;
 mod login;
 mod statement;
-mod stream;
 
 pub use connection::{Canceller, Connection, Status, Step};
 pub use copy::CopyIn;

@@ -1,7 +1,9 @@
 //! Real servers, started by the tests themselves in directories below the workspace's target.
 
+mod authority;
 mod errors;
 mod instance;
+mod logins;
 mod lossy;
 mod mariadb;
 mod statistics;

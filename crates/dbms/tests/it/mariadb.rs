@@ -1,18 +1,21 @@
 //! The client of the MariaDB protocol against a real server.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use dbms::mariadb::{Connection, Type};
-use dbms::{Address, Error, Instance, Login, Places, Programs, Settings, System};
+use dbms::{Address, Error, Instance, Login, Places, Programs, Settings, System, TlsMode};
 use tempfile::TempDir;
 
+use crate::authority::Authority;
 use crate::support::{allocations, place, small};
 
 /// A server of the tests' own; stopped and removed when the last test that uses it ends.
 struct Server {
     instance: Instance,
     port: u16,
+    authority: Authority,
     _place: TempDir,
 }
 
@@ -43,12 +46,18 @@ impl Server {
         let tcp =
             [("skip-networking", "0"), ("bind-address", "127.0.0.1"), ("port", &port.to_string())]
                 .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let settings = Settings { extra: tcp.to_vec(), ..small() };
+        let authority = Authority::write(place.path(), &["localhost"]);
+        // The server runs as another user and reads its key.
+        let readable = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&authority.key, readable).unwrap();
+        let tls = [("ssl-cert", &authority.certificate), ("ssl-key", &authority.key)]
+            .map(|(name, path)| (name.to_owned(), path.display().to_string()));
+        let settings = Settings { extra: [&tcp[..], &tls].concat(), ..small() };
         let places = Places::at(place.path().join("instance"));
         let instance = Instance::create(System::Mariadb, &places, &settings, &events::Quiet);
         let mut instance = instance.unwrap().temporary();
         instance.start(&events::Quiet).unwrap();
-        Self { instance, port, _place: place }
+        Self { instance, port, authority, _place: place }
     }
 
     fn login(&self, database: &str) -> Login {
@@ -332,6 +341,72 @@ fn logins_prove_a_password_over_tcp_or_name_what_is_wrong() {
     assert_eq!(error.sqlstate(), Some("42000"), "{error}");
     login.address = Address::Unix("/nowhere/at/all".into());
     assert!(matches!(Connection::connect(&login), Err(Error::Connect { .. })));
+}
+
+/// TLS as the modes promise it, with each plugin that the server has.
+#[test]
+fn tls_is_what_its_mode_promises() {
+    let Some(server) = server() else { return };
+    let mut admin = server.connect();
+    admin
+        .execute(
+            "CREATE USER t@'127.0.0.1' IDENTIFIED BY 'geheim 3' REQUIRE SSL; \
+             GRANT ALL ON wearmark.* TO t@'127.0.0.1'",
+        )
+        .unwrap();
+    let mut login = server.login("");
+    (login.user, login.password) = ("t".to_owned(), Some("geheim 3".to_owned()));
+    let mut attempt = |host: &str, mode: TlsMode, root: Option<&std::path::Path>| {
+        login.address = Address::Tcp { host: host.to_owned(), port: server.port };
+        login.tls.mode = mode;
+        login.tls.root_certificates = root.map(Into::into);
+        Connection::connect(&login).map(|mut connection| {
+            let rows = "SELECT CONCAT(VARIABLE_VALUE) <> '' FROM \
+                        information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'SSL_CIPHER'";
+            let encrypted = connection.get(rows).unwrap() == Some(1);
+            assert_eq!(encrypted, connection.is_encrypted());
+            encrypted
+        })
+    };
+    let (root, stranger) = (server.authority.root.clone(), server.authority.stranger.clone());
+    let ip = "127.0.0.1";
+    assert!(attempt(ip, TlsMode::Prefer, None).unwrap());
+    assert!(attempt(ip, TlsMode::Require, None).unwrap());
+    assert!(attempt(ip, TlsMode::VerifyCa, Some(&root)).unwrap());
+    // The certificate is for localhost alone.
+    assert!(attempt("localhost", TlsMode::VerifyFull, Some(&root)).unwrap());
+    for (host, mode, root) in [
+        (ip, TlsMode::VerifyFull, &root),
+        (ip, TlsMode::VerifyCa, &stranger),
+        (ip, TlsMode::Require, &stranger),
+        ("localhost", TlsMode::VerifyFull, &stranger),
+    ] {
+        let refused = attempt(host, mode, Some(root)).unwrap_err();
+        assert!(matches!(refused, Error::Tls { .. }), "{mode:?}: {refused:?}");
+    }
+    let refused = attempt(ip, TlsMode::Disable, None).unwrap_err();
+    assert_eq!(refused.sqlstate(), Some("28000"), "{refused}");
+}
+
+/// MariaDB's plugin of its own, where the server has it.
+#[test]
+fn ed25519_logs_in() {
+    let Some(server) = server() else { return };
+    let mut admin = server.connect();
+    let installed = admin.execute("INSTALL SONAME 'auth_ed25519'");
+    if let Err(error) = installed {
+        println!("skipped: the server has no plugin ed25519: {error}");
+        return;
+    }
+    admin
+        .execute("CREATE USER e@'127.0.0.1' IDENTIFIED VIA ed25519 USING PASSWORD('g 4')")
+        .unwrap();
+    let mut login = server.login("");
+    login.address = Address::Tcp { host: "127.0.0.1".to_owned(), port: server.port };
+    for (password, expected) in [("g 4", true), ("g 5", false)] {
+        (login.user, login.password) = ("e".to_owned(), Some(password.to_owned()));
+        assert_eq!(Connection::connect(&login).is_ok(), expected, "{password}");
+    }
 }
 
 /// unix_socket: the server asks the kernel who we are.

@@ -1,5 +1,7 @@
 //! The wire protocol against a server.
 
+#[path = "../it/authority.rs"]
+mod authority;
 mod server;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use dbms::postgresql::binary::{self, oid};
 use dbms::postgresql::{Connection, Status, Step};
-use dbms::{Error, Login};
+use dbms::{Address, Error, Login, Tls, TlsMode};
 use server::server;
 
 thread_local! {
@@ -285,7 +287,22 @@ fn a_killed_backend_is_a_broken_connection() {
 #[test]
 fn tcp_does_what_a_unix_socket_does() {
     let Some(server) = server() else { return };
-    let mut connection = Connection::connect(&server.tcp_login()).unwrap();
+    for mode in [TlsMode::Disable, TlsMode::Require] {
+        let tls = Tls { mode, ..Tls::default() };
+        let login = Login { tls, ..server.tcp_login() };
+        let connection = Connection::connect(&login).unwrap();
+        assert_eq!(connection.is_encrypted(), mode == TlsMode::Require);
+        talk_by_tcp(connection);
+    }
+    // A port without a server is an error with its address.
+    let mut nobody = server.tcp_login();
+    nobody.address = Address::Tcp { host: "127.0.0.1".to_owned(), port: 1 };
+    let error = Connection::connect(&nobody).unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+fn talk_by_tcp(mut connection: Connection) {
     let statement = connection.prepare("SELECT $1::integer * 2, inet_client_addr() IS NULL", &[]);
     let statement = statement.unwrap();
     for value in 0..50 {
@@ -306,10 +323,68 @@ fn tcp_does_what_a_unix_socket_does() {
     }
     copy.send(&rows).unwrap();
     assert_eq!(copy.finish().unwrap(), 200_000);
-    // A port without a server is an error with its address.
-    let mut nobody = server.tcp_login();
-    nobody.address = dbms::Address::Tcp { host: "127.0.0.1".to_owned(), port: 1 };
-    let error = Connection::connect(&nobody).unwrap_err();
-    assert!(matches!(error, Error::Connect { .. }), "{error}");
-    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+    // An error in the middle of a COPY is told by the server's own words.
+    let mut copy = connection.copy_in("COPY t FROM STDIN WITH (FORMAT binary)").unwrap();
+    let mut told = copy.send(&[0, 9, 0, 0]).err();
+    for _ in 0..500 {
+        if told.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        told = copy.send(&[0, 0]).err();
+    }
+    drop(copy);
+    assert_eq!(
+        told.and_then(|error| error.sqlstate().map(str::to_owned)).as_deref(),
+        Some("22P04")
+    );
+    connection.query("SELECT 1").unwrap();
+}
+
+/// TLS as the modes promise it, and passwords of every method over it.
+#[test]
+fn tls_is_what_its_mode_promises() {
+    let Some(server) = server() else { return };
+    let mut admin = server.connect();
+    admin
+        .execute(
+            "SET password_encryption = 'scram-sha-256'; \
+             CREATE ROLE tls LOGIN PASSWORD 'geheim'; CREATE ROLE tlsclear LOGIN PASSWORD 'p w'",
+        )
+        .unwrap();
+    let attempt = |host: &str, mode: TlsMode, root: Option<&std::path::Path>| {
+        let tls = Tls { mode, root_certificates: root.map(Into::into), ..Tls::default() };
+        let address = Address::Tcp { host: host.to_owned(), port: server.port };
+        let (user, password) = ("tls".to_owned(), Some("geheim".to_owned()));
+        let login = Login { address, user, password, tls, ..server.login() };
+        Connection::connect(&login).map(|mut connection| {
+            let sql = "SELECT ssl::text FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+            assert_eq!(connection.query(sql).unwrap()[0][0].as_deref(), Some("true"));
+        })
+    };
+    let (root, stranger) = (server.authority.root.as_path(), server.authority.stranger.as_path());
+    let ip = "127.0.0.1";
+    attempt(ip, TlsMode::Prefer, None).unwrap();
+    attempt(ip, TlsMode::Require, None).unwrap();
+    attempt(ip, TlsMode::VerifyCa, Some(root)).unwrap();
+    attempt("localhost", TlsMode::VerifyFull, Some(root)).unwrap();
+    for (host, mode, root) in [
+        (ip, TlsMode::VerifyFull, root),
+        (ip, TlsMode::VerifyCa, stranger),
+        (ip, TlsMode::Require, stranger),
+        ("localhost", TlsMode::VerifyFull, stranger),
+        ("localhost", TlsMode::VerifyFull, std::path::Path::new("/nowhere/root.pem")),
+    ] {
+        let refused = attempt(host, mode, Some(root)).unwrap_err();
+        assert!(matches!(refused, Error::Tls { .. }), "{mode:?}: {refused:?}");
+    }
+    let refused = attempt(ip, TlsMode::Disable, None).unwrap_err();
+    assert_eq!(refused.sqlstate(), Some("28000"), "{refused}");
+    // A password as it is: over TLS that was asked for.
+    for (mode, expected) in [(TlsMode::Require, true), (TlsMode::Prefer, false)] {
+        let tls = Tls { mode, ..Tls::default() };
+        let (user, password) = ("tlsclear".to_owned(), Some("p w".to_owned()));
+        let login = Login { user, password, tls, ..server.tcp_login() };
+        assert_eq!(Connection::connect(&login).is_ok(), expected, "{mode:?}");
+    }
 }

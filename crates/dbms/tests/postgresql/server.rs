@@ -10,15 +10,21 @@ use dbms::postgresql::Connection;
 use dbms::{Address, Login};
 use tempfile::TempDir;
 
+use crate::authority::Authority;
+
 /// Who may log in how; the tests make the users.
 const HBA: &str = "local all clear password\nlocal all md5 md5\n\
                    local all scram scram-sha-256\nlocal all all trust\n\
-                   host all scram 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n";
+                   host all scram 127.0.0.1/32 scram-sha-256\n\
+                   hostssl all tls 127.0.0.1/32 scram-sha-256\nhostnossl all tls all reject\n\
+                   hostssl all tls ::1/128 scram-sha-256\n\
+                   host all tlsclear 127.0.0.1/32 password\nhost all all 127.0.0.1/32 trust\n";
 
 pub struct Server {
     directory: TempDir,
     process: Child,
-    port: u16,
+    pub port: u16,
+    pub authority: Authority,
 }
 
 /// The server, or nothing (said on the terminal) where PostgreSQL is not installed.
@@ -114,11 +120,18 @@ impl Server {
         postgres.arg("-D").arg(&data).arg("-k").arg(directory.path());
         let port = free_port();
         postgres.args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"]);
-        postgres.args(["-c", "shared_buffers=16MB", "-c", "fsync=off"]);
+        postgres.args(["-c", "shared_buffers=16MB", "-c", "fsync=off", "-c", "ssl=on"]);
+        let authority = Authority::write(directory.path(), &["localhost"]);
+        for (name, path) in [("cert", &authority.certificate), ("key", &authority.key)] {
+            if let Some((user, group)) = user {
+                std::os::unix::fs::chown(path, Some(user), Some(group)).unwrap();
+            }
+            postgres.args(["-c", &format!("ssl_{name}_file={}", path.display())]);
+        }
         let process = spawn(postgres);
         // SAFETY: a plain function of the C library with a function that lives for ever.
         unsafe { libc::atexit(stop) };
-        let server = Self { directory, process, port };
+        let server = Self { directory, process, port, authority };
         let until = Instant::now() + Duration::from_secs(30);
         while Connection::connect(&server.login()).is_err() {
             assert!(Instant::now() < until, "the server does not start");
@@ -128,12 +141,8 @@ impl Server {
     }
 
     pub fn login(&self) -> Login {
-        Login {
-            address: Address::Unix(self.directory.path().join(format!(".s.PGSQL.{}", self.port))),
-            user: "tester".to_owned(),
-            password: None,
-            database: "postgres".to_owned(),
-        }
+        let socket = self.directory.path().join(format!(".s.PGSQL.{}", self.port));
+        Login::new(Address::Unix(socket), "tester", "postgres")
     }
 
     /// The same by TCP.

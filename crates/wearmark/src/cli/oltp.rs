@@ -14,7 +14,8 @@ pub enum Oltp {
     Run(Box<OltpRun>),
     /// Run a workload at several values of one setting; goes on where it was stopped
     Sweep(Box<OltpSweep>),
-    /// Compare two files of runs; exit code 1 on a regression beyond the bound
+    /// Compare two files of runs; exit code 1 on a regression beyond the bound, 3 where what was
+    /// measured allows no verdict
     Compare(OltpCompare),
     /// Check a database's consistency conditions; exit code 1 on a violation
     Check(OltpCheck),
@@ -41,23 +42,41 @@ pub enum DbmsName {
     Mariadb,
 }
 
+/// A server that runs already
+#[derive(Clone, Debug, Args)]
+pub struct ServerPlace {
+    /// A server that runs already: postgresql://user@host:port/database or mysql://...; its password
+    /// comes from PGPASSWORD, ~/.pgpass, MYSQL_PWD or ~/.my.cnf
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Encryption of a TCP connection: disable, prefer, require, verify-ca or verify-full; overrides
+    /// the URL's
+    #[arg(long, requires = "url", value_name = "MODE")]
+    pub sslmode: Option<String>,
+    /// PEM file of the roots that the server's certificate is checked with, or 'system'
+    #[arg(long, requires = "url", value_name = "FILE")]
+    pub sslrootcert: Option<PathBuf>,
+    /// Ask for the password on the terminal
+    #[arg(long, requires = "url")]
+    pub ask_password: bool,
+}
+
 /// Where the database is
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Database")]
 pub struct Place {
     /// Directory of the database: its data, and everything that has no place of its own; created
     /// and loaded if it holds none
-    #[arg(required_unless_present_any = ["url", "data_dir"])]
+    #[arg(required_unless_present_any = ["url", "data_dir"], conflicts_with = "url")]
     pub directory: Option<PathBuf>,
     /// The same as DIRECTORY
-    #[arg(long, value_name = "DIR", conflicts_with = "directory")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["directory", "url"])]
     pub data_dir: Option<PathBuf>,
     /// The system
     #[arg(long, value_enum, default_value_t = DbmsName::Sqlite)]
     pub dbms: DbmsName,
-    /// A server that runs already: postgresql://user:password@host:port/database or mysql://...
-    #[arg(long, conflicts_with_all = ["directory", "data_dir"])]
-    pub url: Option<String>,
+    #[command(flatten)]
+    pub server: ServerPlace,
     /// Directory of the log (servers)
     #[arg(long, value_name = "DIR")]
     pub log_dir: Option<PathBuf>,
@@ -151,9 +170,10 @@ pub struct WorkloadArguments {
     /// Measured
     #[arg(long, default_value = "30s")]
     pub duration: Nanos,
-    /// Seed
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of the data and of the first run's inputs; each repetition takes the next. Without it each
+    /// run on a database goes on where the last one ended, so none repeats the transactions of another
+    #[arg(long)]
+    pub seed: Option<u64>,
 }
 
 /// What is watched and kept
@@ -233,11 +253,10 @@ pub struct OltpCompare {
 #[derive(Debug, Args)]
 pub struct OltpCheck {
     /// An SQLite database file, or the directory of a private server
-    #[arg(required_unless_present = "url")]
+    #[arg(required_unless_present = "url", conflicts_with = "url")]
     pub database: Option<PathBuf>,
-    /// A server that runs already
-    #[arg(long, conflicts_with = "database")]
-    pub url: Option<String>,
+    #[command(flatten)]
+    pub server: ServerPlace,
     /// Whose conditions: order-entry, bank or commit (servers)
     #[arg(long, default_value = "order-entry")]
     pub workload: String,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{fine, listing, place, refused, run};
+use crate::program::{command, fine, finish, listing, place, refused, run};
 
 /// A short run of the commit workload, kept in `save`.
 fn commit(directory: &Path, extra: &[&str]) -> String {
@@ -52,17 +52,92 @@ fn runs_that_got_slower_are_a_finding() {
 }
 
 #[test]
-fn two_runs_prove_nothing_and_unlike_runs_do_not_compare() {
+fn two_runs_prove_no_sameness_and_unlike_runs_do_not_compare() {
     let dir = place();
     commit(dir.path(), &["--repeat", "2", "--save", "a.json"]);
-    let out = fine(dir.path(), &["oltp", "compare", "a.json", "a.json"]);
-    assert!(out.contains("unproven"), "{out}");
+    let same = run(dir.path(), &["oltp", "compare", "a.json", "a.json"]);
+    assert_eq!(same.code, Some(3), "{}{}", same.out, same.err);
+    assert!(same.out.contains("unproven"), "{}", same.out);
     let arguments = ["oltp", "run", ".", "--workload", "bank", "--branches", "1", "--users", "2"];
     let short = ["--warmup", "0s", "--duration", "200ms", "--no-capture", "--save", "b.json"];
     fine(dir.path(), &[&arguments[..], &short[..], &["--quiet"]].concat());
     refused(dir.path(), &["oltp", "compare", "a.json", "b.json"], "different things");
     fs::write(dir.path().join("c.json"), "{}").unwrap();
     refused(dir.path(), &["oltp", "compare", "a.json", "c.json"], "c.json");
+}
+
+/// A collapse by 60 % shows in one run a side: in the scatter of its own series.
+#[test]
+fn a_collapse_is_found_in_single_runs() {
+    let dir = place();
+    commit(dir.path(), &["--save", "old.json"]);
+    let mut set = json(&dir.path().join("old.json"));
+    // A steady run of 30 s, then the same at four tenths; the host's own noise stays out of it.
+    let steady = |set: &mut Value, per_interval: u64| {
+        let result = &mut set["runs"][0]["result"];
+        let counts: Vec<u64> = (0..30).map(|k| per_interval + k % 5).collect();
+        result["transactions_per_s"] = (per_interval + 2).into();
+        (result["measured_s"], result["series"]["interval_s"]) = (30.0.into(), 1.0.into());
+        result["series"]["measure_from_s"] = 0.0.into();
+        result["series"]["new_orders"] = vec![0u64; 30].into();
+        result["series"]["transactions"] = counts.into();
+    };
+    for (name, rate) in [("old.json", 1000), ("new.json", 400), ("near.json", 999)] {
+        steady(&mut set, rate);
+        fs::write(dir.path().join(name), set.to_string()).unwrap();
+    }
+    let compared = |old: &str, new: &str| run(dir.path(), &["oltp", "compare", old, new]);
+    let worse = compared("old.json", "new.json");
+    assert_eq!(worse.code, Some(1), "{}{}", worse.out, worse.err);
+    let line = worse.out.lines().find(|line| line.starts_with("transactions")).unwrap();
+    assert!(line.contains("REGRESSED") && line.contains("within the runs"), "{line}");
+    assert_eq!(compared("new.json", "old.json").code, Some(0));
+    assert_eq!(compared("old.json", "near.json").code, Some(3));
+}
+
+/// Runs on one database take one seed after the other, over calls too; a seed that is given counts on
+/// from itself.
+#[test]
+fn no_run_repeats_the_transactions_of_another() {
+    let dir = place();
+    let seeds = |name: &str| -> Vec<u64> {
+        let set = json(&dir.path().join(name));
+        let seed = |run: &Value| run["result"]["options"]["seed"].as_u64().unwrap();
+        set["runs"].as_array().unwrap().iter().map(seed).collect()
+    };
+    let screen = commit(dir.path(), &["--repeat", "2", "--save", "a.json"]);
+    assert!(screen.contains("seeds 1, 2"), "{screen}");
+    commit(dir.path(), &["--save", "b.json"]);
+    commit(dir.path(), &["--repeat", "2", "--seed", "7", "--save", "c.json"]);
+    commit(dir.path(), &["--save", "d.json"]);
+    assert_eq!((seeds("a.json"), seeds("b.json")), (vec![1, 2], vec![3]));
+    assert_eq!((seeds("c.json"), seeds("d.json")), (vec![7, 8], vec![6]));
+}
+
+/// A listener that never speaks: the program gives up by itself, or when it is interrupted.
+#[test]
+fn a_server_that_never_speaks_holds_nobody() {
+    let dir = place();
+    let url = |scheme: &str, timeout: u32| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let url = format!("{scheme}://u:p@127.0.0.1:{port}/d?connect_timeout={timeout}");
+        (listener, url)
+    };
+    for scheme in ["postgresql", "mysql"] {
+        let (_silent, soon) = url(scheme, 1);
+        refused(dir.path(), &["oltp", "check", "--url", &soon], "did not answer within 1 s");
+
+        let (listener, late) = url(scheme, 3600);
+        let child = command(dir.path(), &["oltp", "check", "--url", &late]).spawn().unwrap();
+        // Once it has connected it waits.
+        let connected = listener.accept().unwrap();
+        let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let ended = finish(child);
+        assert_eq!(ended.code, Some(130), "{}{}", ended.out, ended.err);
+        drop(connected);
+    }
 }
 
 #[test]

@@ -18,17 +18,12 @@ fn ready(status: u8) -> Vec<u8> {
 }
 
 fn connection(answers: Vec<u8>) -> Connection {
-    let address = Address::Unix("/nowhere".into());
-    Connection::on(Stream::Script(Cursor::new(answers), Vec::new()), address)
+    Connection::on(Stream::Script(Cursor::new(answers), Vec::new()), &login(None))
 }
 
 fn login(password: Option<&str>) -> Login {
-    Login {
-        address: Address::Unix("/nowhere".into()),
-        user: "u".to_owned(),
-        password: password.map(str::to_owned),
-        database: "d".to_owned(),
-    }
+    let address = Address::Unix("/nowhere".into());
+    Login { password: password.map(str::to_owned), ..Login::new(address, "u", "d") }
 }
 
 fn start(answers: Vec<u8>, password: Option<&str>) -> Result<Connection, Error> {
@@ -87,10 +82,10 @@ fn logins_that_cannot_be_say_why() {
     for (answers, expected) in [
         (asked(3, b""), "asks for a password"),
         (asked(7, b""), "method 7"),
-        (asked(10, b"OTHER\0\0"), "method 10"),
-        (asked(11, b"r=x"), "SCRAM out of turn"),
+        (asked(10, b"OTHER\0\0"), "no SASL method"),
+        (asked(11, b"r=x"), "not its turn"),
         (message(b'E', b"C28P01\0Mno such user\0\0"), "no such user"),
-        (message(b'Q', b""), "no question"),
+        (message(b'Q', b""), "no authentication request"),
     ] {
         let error = start(answers, None).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

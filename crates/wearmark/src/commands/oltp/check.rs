@@ -6,15 +6,15 @@ use ::oltp::consistency::ConditionResult;
 use ::oltp::{Database, ServerSettings, Workload};
 use dbms::{Instance, Login, System};
 
+use super::target::login;
 use super::{Context, Outcome, output};
 use crate::cli::OltpCheck;
 
 /// Runs the command.
 pub fn check(arguments: &OltpCheck, context: &Context) -> anyhow::Result<Outcome> {
     let workload: Workload = arguments.workload.parse()?;
-    let conditions = match (&arguments.url, &arguments.database) {
-        (Some(url), _) => {
-            let (system, login) = Login::parse(url).map_err(study::Error::from)?;
+    let conditions = match (login(&arguments.server)?, &arguments.database) {
+        (Some((system, login)), _) => {
             on_server(system, &login, Some(login.database.clone()), workload)?
         }
         (None, Some(path)) if path.is_dir() => private(path, workload, context)?,
@@ -48,11 +48,7 @@ fn on_server(
     database: Option<String>,
     workload: Workload,
 ) -> anyhow::Result<Vec<ConditionResult>> {
-    let server = ServerSettings {
-        password: login.password.clone(),
-        database,
-        ..ServerSettings::new(login.address.clone(), login.user.clone())
-    };
+    let server = ServerSettings { database, ..ServerSettings::of(login) };
     let database = match system {
         System::Postgresql => Database::Postgresql(server),
         System::Mariadb => Database::Mariadb(server),

@@ -8,7 +8,7 @@ use report::format;
 use study::runs::{Made, Run, RunSet, make, page};
 use study::stages::oltp::Capture;
 
-use super::target::{Opened, dataset, options};
+use super::target::{Opened, data_seed, dataset, options, run_seed};
 use super::{Context, Outcome, output};
 use crate::cli::{OltpRun, Watching};
 
@@ -30,13 +30,14 @@ pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
 
 fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result<Outcome> {
     let dataset = dataset(&arguments.workload)?;
-    let options = options(&arguments.workload, dataset, opened.database.clone())?;
-    if let Some(stopped) = opened.load(dataset, arguments.workload.seed, context)? {
+    let mut options = options(&arguments.workload, dataset, opened.database.clone())?;
+    if let Some(stopped) = opened.load(dataset, data_seed(&arguments.workload), context)? {
         return Ok(stopped);
     }
     let place = opened.directory.clone().unwrap_or_else(|| ".".into());
     let mut set = RunSet::new(None, &place);
-    for _ in 0..arguments.repeat.max(1) {
+    for repetition in 0..arguments.repeat.max(1) {
+        options.seed = run_seed(&arguments.workload, &opened.database, repetition)?;
         let capture = capture(&arguments.watching);
         let Made { run, traces, transactions } =
             make(options.clone(), &opened.target(), capture, &context.view)?;
@@ -153,7 +154,13 @@ fn text(set: &RunSet, run: &Run) -> String {
     if set.runs.len() > 1 {
         let each = set.runs.iter().map(|run| format::count(run.result.transactions_per_s));
         let each: Vec<String> = each.collect();
-        text.push_str(&format!("\ntransactions per second, run by run: {}", each.join(", ")));
+        let seeds = set.runs.iter().map(|run| run.result.options.seed.to_string());
+        let seeds: Vec<String> = seeds.collect();
+        text.push_str(&format!(
+            "\ntransactions per second, run by run: {}; seeds {}",
+            each.join(", "),
+            seeds.join(", ")
+        ));
     }
     let new_orders = if result.new_orders_per_min > 0.0 {
         format!("{} new orders per minute, ", format::count(result.new_orders_per_min))

@@ -6,7 +6,7 @@
 use study::runs::{RunSet, make};
 
 use super::run::{capture, keep, outcome};
-use super::target::{Opened, dataset, options};
+use super::target::{Opened, data_seed, dataset, options, run_seed};
 use super::{Context, Outcome, output};
 use crate::cli::OltpSweep;
 use crate::failure::Advice;
@@ -77,6 +77,7 @@ fn point(
     set: &mut RunSet,
     context: &Context,
 ) -> anyhow::Result<bool> {
+    let made = set.runs.len() as u32;
     let (mut place, mut settings, mut workload) =
         (arguments.place.clone(), arguments.settings.clone(), arguments.workload.clone());
     let bad = |why: &str| {
@@ -96,7 +97,7 @@ fn point(
         _ => return Err(bad("cannot be swept")),
     }
     let of_the_data = OF_THE_DATA.contains(&setting);
-    if of_the_data && place.url.is_none() {
+    if of_the_data && place.server.url.is_none() {
         let parent = place.data().cloned().unwrap_or_default();
         let directory = parent.join(format!("{setting}-{value}"));
         std::fs::create_dir_all(&parent).map_err(study::Error::io(&parent, "create"))?;
@@ -107,10 +108,11 @@ fn point(
     let opened =
         Opened::open(&place, &settings, &workload, !arguments.watching.no_capture, context)?;
     let run = || -> anyhow::Result<Option<study::runs::Run>> {
-        let options = options(&workload, dataset, opened.database.clone())?;
-        if opened.load(dataset, workload.seed, context)?.is_some() {
+        let mut options = options(&workload, dataset, opened.database.clone())?;
+        if opened.load(dataset, data_seed(&workload), context)?.is_some() {
             return Ok(None);
         }
+        options.seed = run_seed(&workload, &opened.database, made)?;
         let capture = capture(&arguments.watching);
         Ok(Some(make(options, &opened.target(), capture, &context.view)?.run))
     };

@@ -9,13 +9,14 @@ use ::oltp::{
     Workload,
 };
 use capture::sqlite::IoMode;
-use dbms::{Instance, Login, Places, Settings, System};
+use dbms::{Environment, Instance, Login, Places, Settings, Stop, System};
 use events::Sink;
 use study::runs::Target;
 
-use crate::cli::{DatabaseSettings, DbmsName, Place, WorkloadArguments};
+use crate::cli::{DatabaseSettings, DbmsName, Place, ServerPlace, WorkloadArguments};
 use crate::commands::{Context, Outcome};
 use crate::failure::Advice;
+use crate::view::CANCELLED;
 
 /// A value of one of the crates' enums by the name that its files use.
 pub fn named<T: serde::de::DeserializeOwned>(option: &str, text: &str) -> anyhow::Result<T> {
@@ -54,8 +55,7 @@ impl Opened {
         context: &Context,
     ) -> anyhow::Result<Self> {
         let io = named("io", &settings.io)?;
-        if let Some(url) = &place.url {
-            let (system, login) = Login::parse(url).map_err(study::Error::from)?;
+        if let Some((system, login)) = login(&place.server)? {
             let database = reached(system, &login, workload)?;
             return Ok(Self { database, io, instance: None, directory: None });
         }
@@ -150,20 +150,47 @@ fn sqlite(directory: &Path, settings: &DatabaseSettings) -> anyhow::Result<Sqlit
     })
 }
 
+/// The login of a server that runs already, where the arguments name one. What they leave open comes
+/// from the environment and the user's own files; a password can be asked for.
+pub fn login(place: &ServerPlace) -> anyhow::Result<Option<(System, Login)>> {
+    let Some(url) = &place.url else { return Ok(None) };
+    let from = Environment { variable: &|name| std::env::var_os(name) };
+    let (system, mut login) = Login::parse_with(url, &from).map_err(study::Error::from)?;
+    if place.ask_password {
+        let prompt = format!("Password of {} at {}: ", login.user, login.address);
+        let password = rpassword::prompt_password(prompt).map_err(|error| {
+            Advice::error(
+                format!("no terminal to ask for the password: {error}"),
+                "set PGPASSWORD or MYSQL_PWD, or keep it in ~/.pgpass or ~/.my.cnf",
+            )
+        })?;
+        login.password = Some(password);
+    }
+    login.add_password(system, &from).map_err(study::Error::from)?;
+    if let Some(mode) = &place.sslmode {
+        login.tls.mode = mode.parse().map_err(|()| {
+            Advice::error(
+                format!("--sslmode {mode}"),
+                "it is disable, prefer, require, verify-ca or verify-full",
+            )
+        })?;
+    }
+    if let Some(root) = &place.sslrootcert {
+        login.tls.root_certificates = Some(root.clone());
+    }
+    login.limits.stop = Stop::by(&CANCELLED);
+    Ok(Some((system, login)))
+}
+
 fn reached(
     system: System,
     login: &Login,
     workload: &WorkloadArguments,
 ) -> anyhow::Result<Database> {
     let access: Access = named("access", &workload.access)?;
-    let server = ServerSettings {
-        address: login.address.clone(),
-        user: login.user.clone(),
-        password: login.password.clone(),
-        database: Some(login.database.clone()),
-        access,
-        connections: workload.connections,
-    };
+    let mut server =
+        ServerSettings { access, connections: workload.connections, ..ServerSettings::of(login) };
+    server.limits.stop = Stop::by(&CANCELLED);
     Ok(match system {
         System::Postgresql => Database::Postgresql(server),
         System::Mariadb => Database::Mariadb(server),
@@ -222,6 +249,26 @@ pub fn start(
     Ok(instance)
 }
 
+/// The seed of the data.
+pub fn data_seed(arguments: &WorkloadArguments) -> u64 {
+    arguments.seed.unwrap_or(1)
+}
+
+/// The seed of a run's inputs. Runs made one after the other must not ask for the same rows in the
+/// same order: caches would be warm for exactly these, and an interval over the runs would hold no
+/// variance of the inputs.
+pub fn run_seed(
+    arguments: &WorkloadArguments,
+    database: &Database,
+    repetition: u32,
+) -> anyhow::Result<u64> {
+    if let Some(seed) = arguments.seed {
+        return Ok(seed.wrapping_add(u64::from(repetition)));
+    }
+    let workload = arguments.workload.parse::<Workload>()?;
+    Ok(1 + database.dbms(workload)?.meta()?.runs)
+}
+
 /// The options of a run.
 pub fn options(
     arguments: &WorkloadArguments,
@@ -241,7 +288,7 @@ pub fn options(
         mix: arguments.mix.parse()?,
         warmup: arguments.warmup,
         measure: arguments.duration,
-        seed: arguments.seed,
+        seed: data_seed(arguments),
         delivery_log: None,
     };
     options.validate()?;
