@@ -37,6 +37,9 @@ pub struct Fact {
     pub value: String,
     /// Its interval, limit or comparison, one line; may be empty.
     pub detail: String,
+    /// The answer is doubtful or withheld: drawn so that nobody takes it for a good one.
+    #[serde(default)]
+    pub caution: bool,
 }
 
 /// A heading with paragraphs, then figures and tables.
@@ -257,7 +260,17 @@ impl Page {
         value: impl Into<String>,
         detail: impl Into<String>,
     ) -> Self {
-        self.verdict.push(Fact { label: label.into(), value: value.into(), detail: detail.into() });
+        let (label, value, detail) = (label.into(), value.into(), detail.into());
+        self.verdict.push(Fact { label, value, detail, caution: false });
+        self
+    }
+
+    /// Marks the last headline answer as one to be read with care.
+    #[must_use]
+    pub fn caution(mut self, caution: bool) -> Self {
+        if let Some(fact) = self.verdict.last_mut() {
+            fact.caution = caution;
+        }
         self
     }
 

@@ -83,7 +83,10 @@ impl Screen {
         let value_width = widest(|fact| &fact.value, self.width / 3);
         for fact in shown {
             let label = pad_right(&clean(&fact.label), label_width);
-            let value = self.paint(&pad_right(&clean(&fact.value), value_width), BOLD);
+            let value = self.paint(
+                &pad_right(&clean(&fact.value), value_width),
+                if fact.caution { YELLOW } else { BOLD },
+            );
             let rest = self.width.saturating_sub(2 + label_width + 2 + value_width + 2);
             let detail = self.paint(&cut(&clean(&fact.detail), rest), DIM);
             lines.push(format!("  {label}  {value}  {detail}"));

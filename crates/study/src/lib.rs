@@ -9,6 +9,8 @@
 //! Invariants: nothing under a final name is ever half-written; two processes never work in one run
 //! directory; a resumed run has the configuration it started with.
 
+pub mod advice;
+pub mod assumed;
 pub mod compare;
 pub mod doctor;
 pub mod error;

@@ -13,6 +13,10 @@ pub fn fingerprint(place: &Path) -> BTreeMap<String, String> {
         }
     };
     let system = rustix::system::uname();
+    add("date", utc(std::time::SystemTime::now()));
+    add("host", Some(system.nodename().to_string_lossy().into_owned()));
+    let arguments = std::env::args_os().map(|text| without_password(&text.to_string_lossy()));
+    add("command", Some(arguments.collect::<Vec<_>>().join(" ")));
     add("kernel", Some(system.release().to_string_lossy().into_owned()));
     add("architecture", Some(system.machine().to_string_lossy().into_owned()));
     add("cpu", field("/proc/cpuinfo", "model name"));
@@ -35,10 +39,43 @@ pub fn fingerprint(place: &Path) -> BTreeMap<String, String> {
             }
         }
         for name in ["model", "firmware_rev"] {
-            add(&format!("device_{name}"), line(&format!("{block}/device/{name}")));
+            let of_disk = || line(&format!("{block}/../device/{name}"));
+            add(
+                &format!("device_{name}"),
+                line(&format!("{block}/device/{name}")).or_else(of_disk),
+            );
         }
     }
     facts
+}
+
+/// `2026-11-22T14:03:07Z`; none before 1970.
+fn utc(at: std::time::SystemTime) -> Option<String> {
+    let seconds = at.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years of 365 days from a 1 March on, so that the leap day comes last (Hinnant, "chrono-Compatible
+    // Low-Level Date Algorithms").
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    Some(format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
+}
+
+/// An argument as it may be kept: the password of a URL is not.
+fn without_password(argument: &str) -> String {
+    let parts = argument.split_once("://").and_then(|(scheme, rest)| {
+        let (account, place) = rest.rsplit_once('@')?;
+        let (user, _) = account.split_once(':')?;
+        Some(format!("{scheme}://{user}:***@{place}"))
+    });
+    parts.unwrap_or_else(|| argument.to_owned())
 }
 
 /// The mount that a path lives on.
@@ -113,6 +150,25 @@ garbage";
         check("/mnt/with space/x", "0:25", "tmpfs");
         check("/data/db", "7:1", "ext4");
         check("/database", "254:0", "ext4");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let at = |seconds: u64| {
+            utc(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap()
+        };
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_795_356_187), "2026-11-22T14:03:07Z");
+        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn commands_are_kept_without_passwords() {
+        assert_eq!(without_password("postgresql://u:p@ss@h:5/d"), "postgresql://u:***@h:5/d");
+        assert_eq!(without_password("--url=mysql://u@h"), "--url=mysql://u@h");
+        assert_eq!(without_password("quickstart"), "quickstart");
     }
 
     #[test]

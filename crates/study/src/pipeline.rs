@@ -1,4 +1,7 @@
 //! The pipeline: the stages of a study in order, each skipped where its artifact is already there.
+//!
+//! A stage ends with [`Context::finish`]: its warnings, then its artifact. A run that is killed between
+//! any two system calls goes on and ends as one that was not; the tests kill it at each of them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -26,7 +29,14 @@ pub struct Ended {
     pub interrupted: bool,
     /// Whether it went on with an earlier, interrupted run.
     pub resumed: bool,
+    /// Stages whose results the directory holds.
+    pub kept: Vec<&'static str>,
+    /// The stage that was stopped; it begins anew.
+    pub stopped_in: Option<&'static str>,
 }
+
+/// The machine's fingerprint in a run directory.
+const MACHINE: &str = "machine.json";
 
 /// A stage: its name, the artifact that says it is done, and what it does.
 struct Stage {
@@ -41,6 +51,8 @@ struct Stage {
 pub(crate) struct Context<'a> {
     /// The run directory.
     pub run: &'a RunDir,
+    /// Name of the stage.
+    pub stage: &'static str,
     /// The study.
     pub study: &'a StudyFile,
     /// Events and cancellation.
@@ -51,6 +63,13 @@ impl Context<'_> {
     /// Whether the user asked to stop. A stage that sees this returns without its artifact.
     pub fn cancelled(&self) -> bool {
         self.log.cancelled()
+    }
+
+    /// Ends the stage with its artifact. Its warnings are stored first: once the artifact is there the
+    /// stage never runs again, and they would be lost.
+    pub fn finish<T: serde::Serialize>(&self, artifact: &str, value: &T) -> Result<(), Error> {
+        self.run.write_json(&warnings_name(self.stage), &collapse(self.log.warnings()))?;
+        self.run.write_json(artifact, value)
     }
 
     /// Reports a warning.
@@ -141,20 +160,37 @@ pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ende
     log.announce(Event::Plan { stage: "study".into(), steps: plan(study) });
     if !resumed {
         enough_space(study, run.path())?;
-        run.write_json("machine.json", &machine::fingerprint(run.path()))?;
     }
-    let context = Context { run: &run, study, log: &log };
-    for stage in STAGES {
+    // Also where a run was killed before it came that far.
+    if !run.has(MACHINE) {
+        run.write_json(MACHINE, &machine::fingerprint(run.path()))?;
+    }
+    let stopped_in = walk(STAGES, &run, study, &log)?;
+    let interrupted = !run.has(run_dir::RESULT);
+    let kept = STAGES.iter().filter(|stage| run.has(stage.artifact)).map(|stage| stage.name);
+    Ok(Ended { kept: kept.collect(), path: run.path().into(), interrupted, resumed, stopped_in })
+}
+
+/// Runs the stages that are not done; the one in which the user stopped it.
+fn walk(
+    stages: &[Stage],
+    run: &RunDir,
+    study: &StudyFile,
+    log: &RunLog<'_>,
+) -> Result<Option<&'static str>, Error> {
+    for stage in stages {
         if run.has(stage.artifact) {
             continue;
         }
         if log.cancelled() {
             break;
         }
-        run_stage(stage, &context)?;
+        run_stage(stage, &Context { run, stage: stage.name, study, log })?;
+        if !run.has(stage.artifact) {
+            return Ok(Some(stage.name));
+        }
     }
-    let interrupted = !run.has(run_dir::RESULT);
-    Ok(Ended { path: run.path().into(), interrupted, resumed })
+    Ok(None)
 }
 
 fn run_stage(stage: &Stage, context: &Context<'_>) -> Result<(), Error> {
@@ -167,13 +203,14 @@ fn run_stage(stage: &Stage, context: &Context<'_>) -> Result<(), Error> {
         Ok(()) => Ending::Interrupted,
     };
     let elapsed_s = started.elapsed().as_secs_f64();
-    // The stage's warnings live as long as its artifact, so that a resumed run shows them too.
-    let warnings = collapse(context.log.take_warnings());
+    context.log.forget_warnings();
     context.log.announce(Event::Done { stage: stage.name.into(), elapsed_s, ending });
-    if done.is_ok() && ending == Ending::Complete {
-        context.run.write_json(&format!("warnings-{}.json", stage.name), &warnings)?;
-    }
     done
+}
+
+/// Where the warnings of a stage are, which live as long as its artifact.
+fn warnings_name(stage: &str) -> String {
+    format!("warnings-{stage}.json")
 }
 
 /// One warning per code: the first, with the number of those like it. Forty cells that were all
@@ -209,9 +246,11 @@ fn enough_space(study: &StudyFile, place: &Path) -> Result<(), Error> {
 
 /// Warnings of all stages that ended.
 pub(crate) fn warnings(run: &RunDir) -> Vec<Warning> {
-    let names = STAGES.iter().map(|stage| format!("warnings-{}.json", stage.name));
-    let read = |name: String| run.read_json::<Vec<Warning>>(&name).unwrap_or_default();
-    names.flat_map(read).collect()
+    // The last stage has none: its artifact holds those of all others.
+    let read = |stage: &Stage| {
+        run.read_json::<Vec<Warning>>(&warnings_name(stage.name)).unwrap_or_default()
+    };
+    STAGES.iter().flat_map(read).collect()
 }
 
 /// The last stage: the page, then the result, whose presence says that the run is complete.
@@ -230,4 +269,77 @@ pub fn rewrite_report(path: &Path) -> Result<report::Page, Error> {
     let page = page::page(&run, &result)?;
     run.write("report.html", report::html(&page).as_bytes())?;
     Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use events::Quiet;
+
+    use super::*;
+    use crate::run_dir::fault;
+
+    /// Stages that take no time: each warns twice and writes what a real one does, an intermediate
+    /// file and its artifact.
+    const QUICK: &[Stage] = &[quick("one", "one.json"), quick("two", "two.json")];
+
+    const fn quick(name: &'static str, artifact: &'static str) -> Stage {
+        let run = |context: &Context<'_>| {
+            let stage = context.stage;
+            context.warn(Warning::new(stage, "first", format!("{stage} warns")));
+            context.warn(Warning::new(stage, "first", format!("{stage} warns again")));
+            context.run.write_json(&format!("{stage}-part.json"), &stage)?;
+            context.finish(&format!("{stage}.json"), &format!("{stage} is done"))
+        };
+        Stage { name, artifact, expected_s: |_| 0.0, writes_bytes: |_| 0, run }
+    }
+
+    /// One life of a study's process: begins or goes on, to its end or to its death.
+    fn live(runs: &Path) -> Result<PathBuf, Error> {
+        let study = StudyFile::parse("[study]\nname = 's'\n", Path::new("s.toml"))?;
+        let (run, _) = RunDir::open_or_create(runs, "s", "config")?;
+        let log = RunLog::open(&run, &Quiet)?;
+        if !run.has(MACHINE) {
+            run.write_json(MACHINE, &"this one")?;
+        }
+        assert_eq!(walk(QUICK, &run, &study, &log)?, None);
+        run.write(run_dir::RESULT, b"{}")?;
+        Ok(run.path().to_owned())
+    }
+
+    /// What a run leaves, but for the stream of events, which tells of every life.
+    fn left(path: &Path) -> Vec<(String, Vec<u8>)> {
+        let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = entries
+            .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path))
+            .filter(|(name, _)| name != run_dir::EVENTS)
+            .map(|(name, path)| (name, std::fs::read(path).unwrap()))
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn a_run_that_is_killed_anywhere_ends_as_one_that_was_not() {
+        let whole = tempfile::tempdir().unwrap();
+        let expected = left(&live(whole.path()).unwrap());
+        assert!(expected.iter().any(|(name, text)| {
+            name == "warnings-one.json" && String::from_utf8_lossy(text).contains("1 more like it")
+        }));
+        let mut deaths = 0;
+        for point in 0.. {
+            let runs = tempfile::tempdir().unwrap();
+            fault::after(Some(point));
+            let died = live(runs.path()).is_err();
+            fault::after(None);
+            if !died {
+                break;
+            }
+            deaths += 1;
+            let path = live(runs.path()).unwrap();
+            assert!(path.ends_with("s-001"), "killed at {point}: {}", path.display());
+            assert_eq!(left(&path), expected, "killed at {point}");
+        }
+        // Five points in each of nine writes: study, machine, two stages of three, result.
+        assert_eq!(deaths, 45);
+    }
 }

@@ -6,6 +6,7 @@ use events::Warning;
 use oltp::OltpResult;
 use serde::{Deserialize, Serialize};
 
+use crate::advice::{Advice, LimitingError};
 use crate::file::StudyFile;
 use crate::pipeline;
 use crate::run_dir::{self, RunDir};
@@ -36,6 +37,8 @@ pub struct StudyResult {
     pub validation: ValidationSummary,
     /// The same transactions on other devices.
     pub scenarios: Vec<ScenarioResult>,
+    /// What follows for other devices, and where nothing does.
+    pub advice: Advice,
     /// What makes figures suspect.
     pub warnings: Vec<Warning>,
 }
@@ -112,6 +115,8 @@ pub struct ValidationSummary {
     pub weighted_noise_floor: f64,
     /// max(0.05, 1.5 x noise floor).
     pub aim: f64,
+    /// The error where the load waits.
+    pub limiting: LimitingError,
     /// Whether both replays kept their schedule.
     pub timing_valid: bool,
     /// Per operation.
@@ -139,6 +144,15 @@ impl StudyResult {
         let oltp: OltpResult = run.read_json(stages::oltp::RESULT)?;
         let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
         let validation: Validation = run.read_json(stages::validate::VALIDATION)?;
+        let checked = ValidationSummary::of(&validation);
+        let scenarios: Vec<ScenarioResult> = run.read_json(stages::scenarios::SCENARIOS)?;
+        let advice = Advice::of(
+            &scenarios,
+            oltp.transactions_per_s * 60.0,
+            (checked.error_ratio, checked.aim),
+            &checked.limiting,
+            checked.timing_valid,
+        );
         Ok(Self {
             schema: SCHEMA,
             wearmark: env!("CARGO_PKG_VERSION").to_owned(),
@@ -146,8 +160,9 @@ impl StudyResult {
             study: study.clone(),
             machine: run.read_json("machine.json")?,
             oltp: summary(&oltp, &accounts),
-            validation: ValidationSummary::of(&validation),
-            scenarios: run.read_json(stages::scenarios::SCENARIOS)?,
+            validation: checked,
+            scenarios,
+            advice,
             warnings: pipeline::warnings(run),
         })
     }
@@ -229,6 +244,7 @@ impl ValidationSummary {
             weighted_error_ratio: simulated.weighted_error_ratio,
             weighted_noise_floor: floor.weighted_error_ratio,
             aim: validation.aim,
+            limiting: LimitingError::of(validation),
             timing_valid: validation.certificates.iter().all(|certificate| certificate.valid),
             operations: operations.collect(),
         }

@@ -42,6 +42,12 @@ impl RunDir {
             if same && !path.join(RESULT).exists() {
                 return Ok((Self::lock(path)?, true));
             }
+            if only_begun(&path) {
+                // Killed before it knew what it was for.
+                let run = Self::lock(path)?;
+                run.write(CONFIG, config.as_bytes())?;
+                return Ok((run, false));
+            }
         }
         let path = runs.join(format!("{name}-{:03}", newest.unwrap_or(0) + 1));
         fs::create_dir(&path).map_err(Error::io(&path, "create"))?;
@@ -114,6 +120,17 @@ impl RunDir {
     }
 }
 
+/// Whether a directory holds nothing but the lock and what a killed write of the configuration left.
+fn only_begun(path: &Path) -> bool {
+    let temporary = format!("{CONFIG}.tmp");
+    fs::read_dir(path).is_ok_and(|entries| {
+        entries.filter_map(Result::ok).all(|entry| {
+            let name = entry.file_name();
+            name == "lock" || name == temporary.as_str()
+        })
+    })
+}
+
 /// Reads a JSON file of the given shape.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = fs::read(path).map_err(Error::io(path, "read"))?;
@@ -135,19 +152,63 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Error> {
     temporary.push(".tmp");
     let temporary = PathBuf::from(temporary);
     let write = || -> std::io::Result<()> {
+        fault::point()?;
         let mut file = File::create(&temporary)?;
-        file.write_all(content)?;
+        fault::point()?;
+        // In two pieces, so that a test can end the process between them.
+        let (half, rest) = content.split_at(content.len() / 2);
+        file.write_all(half)?;
+        fault::point()?;
+        file.write_all(rest)?;
         file.sync_all()?;
+        fault::point()?;
         fs::rename(&temporary, path)?;
+        fault::point()?;
         path.parent().map_or(Ok(()), |parent| {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             File::open(parent)?.sync_all()
         })
     };
     write().map_err(|source| {
-        let _ = fs::remove_file(&temporary);
+        if fault::point().is_ok() {
+            let _ = fs::remove_file(&temporary);
+        }
         Error::Io { path: path.into(), action: "write", source }
     })
+}
+
+/// Where a test can end the process, as it looks to the files: from a point on nothing is done any
+/// more, no cleaning up either.
+pub(crate) mod fault {
+    #[cfg(test)]
+    thread_local! {
+        /// Points left; negative for a process that lives.
+        static LEFT: std::cell::Cell<i64> = const { std::cell::Cell::new(-1) };
+    }
+
+    /// Dies at the point after `points`; lives on without one.
+    #[cfg(test)]
+    pub fn after(points: Option<i64>) {
+        LEFT.set(points.unwrap_or(-1));
+    }
+
+    /// A moment between two system calls.
+    #[cfg(test)]
+    pub fn point() -> std::io::Result<()> {
+        match LEFT.get() {
+            0 => return Err(std::io::Error::other("killed")),
+            left if left > 0 => LEFT.set(left - 1),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A moment between two system calls.
+    #[cfg(not(test))]
+    #[expect(clippy::unnecessary_wraps, reason = "in tests it fails")]
+    pub fn point() -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The numbers of the existing runs of a study.
@@ -205,9 +266,14 @@ impl<'a> RunLog<'a> {
         }
     }
 
-    /// Warnings of the current stage so far; empties the list.
-    pub fn take_warnings(&self) -> Vec<Warning> {
-        std::mem::take(&mut self.warnings.lock().expect("no panic while holding the lock"))
+    /// Warnings of the current stage so far.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.warnings.lock().expect("no panic while holding the lock").clone()
+    }
+
+    /// Begins a stage without warnings.
+    pub fn forget_warnings(&self) {
+        self.warnings.lock().expect("no panic while holding the lock").clear();
     }
 }
 

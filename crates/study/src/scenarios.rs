@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use trace::Trace;
 
 use crate::Error;
+use crate::advice::Prediction;
+use crate::assumed::{self, Count};
 
 /// What one device would make of the captured run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,34 @@ pub struct ScenarioResult {
     pub waiting_share: f64,
     /// Per operation and file class.
     pub classes: Vec<ClassTimes>,
+    /// Values of the profile that nobody published or measured.
+    #[serde(default)]
+    pub assumed_values: u32,
+    /// All values of the profile.
+    #[serde(default)]
+    pub values: u32,
+    /// Least and most transactions per minute with each assumed value halved and doubled; null where
+    /// none is assumed.
+    #[serde(default)]
+    pub swept_transactions_per_min: Option<(f64, f64)>,
+    /// What the load would do there; null for this disk.
+    #[serde(default)]
+    pub prediction: Option<Prediction>,
+}
+
+impl ScenarioResult {
+    /// Whether most of what the profile says is assumed.
+    pub fn mostly_assumed(&self) -> bool {
+        Count { all: self.values, assumed: self.assumed_values }.mostly()
+    }
+
+    /// `6 of 16 values assumed`; `none of 16` where nothing is.
+    pub fn assumptions(&self) -> String {
+        match self.assumed_values {
+            0 => format!("none of {} values assumed", self.values),
+            assumed => format!("{assumed} of {} values assumed", self.values),
+        }
+    }
 }
 
 /// Device times of one operation on one file class.
@@ -81,20 +111,58 @@ pub fn simulate(
         transaction_ns_p99: response.quantile(0.99),
         waiting_share: waited / (outcome.span_ns as f64 * outcome.actors as f64).max(1.0),
         classes: classes.collect(),
+        assumed_values: 0,
+        values: 0,
+        swept_transactions_per_min: None,
+        prediction: None,
     })
+}
+
+/// As [`simulate`], from a profile's text: counts what it assumes, and sweeps that. Variants that are
+/// no profile are left out.
+pub fn simulate_swept(
+    (name, text): (&str, &str),
+    fitted: bool,
+    trace: &Trace,
+    new_order_share: f64,
+    seed: u64,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<ScenarioResult, Error> {
+    let profile = Profile::from_toml(text, name).map_err(Error::Model)?;
+    let mut result = simulate(&profile, fitted, trace, new_order_share, seed)?;
+    let count = Count::of(&profile.to_toml());
+    (result.values, result.assumed_values) = (count.all, count.assumed);
+    let (mut low, mut high) = (result.transactions_per_min, result.transactions_per_min);
+    let variants = assumed::variants(text);
+    for variant in &variants {
+        if cancelled() {
+            break;
+        }
+        let Ok(profile) = Profile::from_toml(variant, name) else { continue };
+        // A variant may be too small for the trace: that is no figure.
+        let Ok(outcome) = sim::closed_loop(profile.device(seed).as_mut(), trace) else { continue };
+        let rate = outcome.transactions_per_min();
+        (low, high) = (low.min(rate), high.max(rate));
+    }
+    result.swept_transactions_per_min = (!variants.is_empty()).then_some((low, high));
+    Ok(result)
 }
 
 /// Reads a profile: a shipped one by name, or a TOML file.
 pub fn read_profile(name: &str) -> Result<Profile, Error> {
+    Profile::from_toml(&read_text(name)?, name).map_err(Error::Model)
+}
+
+/// The text of a profile: a shipped one by name, or a TOML file.
+pub fn read_text(name: &str) -> Result<String, Error> {
     let path = Path::new(name);
-    let text = match model::profile::find_shipped(name) {
-        Some(text) => text.to_owned(),
+    match model::profile::find_shipped(name) {
+        Some(text) => Ok(text.to_owned()),
         None => std::fs::read_to_string(path).map_err(|source| {
             if source.kind() == std::io::ErrorKind::NotFound {
                 return Error::NoProfile { name: name.to_owned() };
             }
             Error::Io { path: path.into(), action: "read", source }
-        })?,
-    };
-    Profile::from_toml(&text, name).map_err(Error::Model)
+        }),
+    }
 }

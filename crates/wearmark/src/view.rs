@@ -1,8 +1,9 @@
 //! The live view: events drawn on the terminal.
 //!
 //! On a terminal one progress bar with the expected time left; elsewhere (pipes, logs) one plain
-//! line whenever a stage starts, every ten seconds while it runs, and when it ends. Warnings are
-//! always printed. Everything goes to standard error, so that standard output stays the result.
+//! line whenever a stage starts, every ten seconds while it runs, and when it ends. The first warning
+//! of a kind is always printed; those like it are counted, and told as one line at the end (not when
+//! quiet). Everything goes to standard error, so that standard output stays the result.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -25,6 +26,15 @@ pub struct View {
 struct State {
     stage: String,
     last_line: Instant,
+    warned: Vec<Warned>,
+}
+
+/// Warnings of one kind.
+struct Warned {
+    stage: String,
+    code: String,
+    /// Those after the first.
+    more: u32,
 }
 
 impl View {
@@ -38,7 +48,7 @@ impl View {
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
         });
-        let state = State { stage: String::new(), last_line: Instant::now() };
+        let state = State { stage: String::new(), last_line: Instant::now(), warned: Vec::new() };
         Self { bar, quiet, state: Mutex::new(state) }
     }
 
@@ -46,6 +56,32 @@ impl View {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
+        }
+    }
+
+    /// Whether a warning is the first of its kind; counts the others.
+    fn is_news(&self, warning: &Warning) -> bool {
+        let mut state = self.state.lock().expect("no panic while holding the lock");
+        let same = |w: &&mut Warned| w.stage == warning.stage && w.code == warning.code;
+        if let Some(known) = state.warned.iter_mut().find(same) {
+            known.more += 1;
+            return false;
+        }
+        let (stage, code) = (warning.stage.clone(), warning.code.clone());
+        state.warned.push(Warned { stage, code, more: 0 });
+        true
+    }
+
+    /// Tells how many warnings were like those printed, once.
+    fn sum_up(&self) {
+        let warned = {
+            let mut state = self.state.lock().expect("no panic while holding the lock");
+            std::mem::take(&mut state.warned)
+        };
+        for Warned { stage, code, more } in warned.iter().filter(|warned| warned.more > 0) {
+            if !self.quiet {
+                self.line(&format!("warning: {stage}: {more} more like it [{code}]"));
+            }
         }
     }
 
@@ -70,7 +106,10 @@ impl View {
 impl Sink for View {
     fn emit(&self, event: Event) {
         match event {
-            Event::Warning(warning) => self.line(&warning_text(&warning)),
+            Event::Warning(warning) if self.is_news(&warning) => {
+                self.line(&warning_text(&warning));
+            }
+            Event::Warning(_) => {}
             _ if self.quiet => {}
             Event::Progress { stage, done, doing, eta_s } => {
                 self.progress(&stage, done, &doing, eta_s);
@@ -94,6 +133,7 @@ impl Sink for View {
 
 impl Drop for View {
     fn drop(&mut self) {
+        self.sum_up();
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -132,6 +172,18 @@ mod tests {
             [0.04, 9.94, 48.2, 119.0, 200.0].map(seconds),
             ["0.0 s", "9.9 s", "48 s", "119 s", "3 min 20 s"]
         );
+    }
+
+    #[test]
+    fn warnings_of_a_kind_are_told_once() {
+        let view = View::new(true);
+        let news = |stage: &str, code: &str| view.is_news(&Warning::new(stage, code, "x"));
+        assert!(news("probe", "other_load") && !news("probe", "other_load"));
+        assert!(news("replay", "other_load") && news("probe", "clock_step"));
+        assert!(!news("probe", "other_load"));
+        let more: Vec<u32> =
+            view.state.lock().unwrap().warned.iter().map(|warned| warned.more).collect();
+        assert_eq!(more, [2, 0, 0]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ use sim::timeline::Timeline;
 use trace::Trace;
 
 use crate::Error;
+use crate::assumed::Count;
 pub use page::page;
 pub use text::text;
 pub use timeline::write_timeline;
@@ -51,6 +52,10 @@ pub struct Comparison<'a> {
 pub struct Simulated {
     /// The profile's name.
     pub profile: String,
+    /// Values of the profile that nobody published or measured.
+    pub assumed_values: u32,
+    /// All values of the profile.
+    pub values: u32,
     /// Every request when it is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<sim::Outcome>,
@@ -204,8 +209,14 @@ impl Work<'_> {
     ) -> Result<Option<(Simulated, Option<Timeline>)>, Error> {
         let comparison = self.comparison;
         let mut device = profile.device(comparison.seed);
-        let mut found =
-            Simulated { profile: profile.name().to_owned(), open_loop: None, closed_loop: None };
+        let count = Count::of(&profile.to_toml());
+        let mut found = Simulated {
+            profile: profile.name().to_owned(),
+            assumed_values: count.assumed,
+            values: count.all,
+            open_loop: None,
+            closed_loop: None,
+        };
         if comparison.closed {
             let outcome = sim::closed_loop(device.as_mut(), comparison.trace)?;
             found.closed_loop = Some(outcome);

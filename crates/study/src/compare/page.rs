@@ -13,8 +13,13 @@ pub fn page(compared: &Compared, profiles: &[Profile], trace: &str) -> Page {
     let mut page = Page::new("One trace, several devices", trace);
     let fastest = devices.iter().min_by(|a, b| mean_ns(a).total_cmp(&mean_ns(b)));
     if let Some(fastest) = fastest {
-        let mean = format!("{} on average", format::duration_ns(mean_ns(fastest)));
+        let (assumed, values) = (fastest.assumed_values, fastest.values);
+        let mean = format!(
+            "{} on average; {assumed} of {values} values assumed",
+            format::duration_ns(mean_ns(fastest))
+        );
         page = page.fact("Shortest response", fastest.profile.clone(), mean);
+        page = page.caution(2 * assumed > values);
     }
     if compared.interrupted {
         page = page.fact("Stopped", "not all devices were simulated", "");

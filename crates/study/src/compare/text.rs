@@ -15,6 +15,10 @@ pub fn text(devices: &[Simulated]) -> Vec<Vec<String>> {
     let mut header = vec!["REQUEST".to_owned(), "FIGURE".to_owned()];
     header.extend(devices.iter().map(|device| device.profile.clone()));
     let mut rows = vec![header];
+    let mut assumed = vec!["profile".to_owned(), "values assumed".to_owned()];
+    let of = |device: &Simulated| format!("{} of {}", device.assumed_values, device.values);
+    assumed.extend(devices.iter().map(of));
+    rows.push(assumed);
     let classes = classes(devices);
     // All streams of an operation together come first: of many streams nobody reads every row.
     for op in Op::ALL {

@@ -13,7 +13,7 @@ use oltp::OltpResult;
 use report::{Page, format};
 
 use crate::Error;
-use crate::result::StudyResult;
+use crate::result::{StudyResult, ValidationSummary};
 use crate::run_dir::RunDir;
 use crate::stages;
 use crate::stages::fit::FitReport;
@@ -38,7 +38,7 @@ pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
         &result.study.study.title
     };
     let mut page = headline(Page::new(title.clone(), subtitle), result)
-        .section(devices::section(&result.scenarios, result.oltp.transactions_per_min))
+        .section(devices::section(result))
         .section(transactions::section(&oltp, Some(&accounts)))
         .section(validation::section(&checked))
         .section(device::section(&measured, &fit.lines));
@@ -67,9 +67,12 @@ fn headline(page: Page, result: &StudyResult) -> Page {
         "cpu" => "CPU",
         _ => "disk and CPU alike",
     };
-    let waits =
-        format!("the writer waits for the disk {} of its time", format::percent(oltp.device_share));
+    let waits = format!(
+        "the writer, which commits, waits for the disk {} of its time",
+        format::percent(oltp.device_share)
+    );
     let error = &result.validation;
+    let missed = !result.advice.withheld.is_empty();
     let page = page
         .fact(
             "New orders",
@@ -80,19 +83,74 @@ fn headline(page: Page, result: &StudyResult) -> Page {
         .fact(
             "Error of the simulation",
             format!("E = {:.3}", error.error_ratio),
-            format!(
-                "the disk against itself: {:.3}; aim: at most {:.3}",
-                error.noise_floor, error.aim
-            ),
-        );
-    let others = result.scenarios.iter().filter(|scenario| !scenario.fitted);
-    let best = others.max_by(|a, b| a.transactions_per_min.total_cmp(&b.transactions_per_min));
-    match best {
-        Some(best) => page.fact(
-            "Best of the other devices",
-            format!("{} new orders per minute", format::count(best.new_orders_per_min)),
-            best.profile.clone(),
-        ),
-        None => page,
+            error_words(error),
+        )
+        .caution(missed);
+    advice(page, result)
+}
+
+/// E against its aim, in all and where the load waits.
+fn error_words(error: &ValidationSummary) -> String {
+    let limiting = &error.limiting;
+    let verdict = |error: f64, aim: f64| if error <= aim { "meets" } else { "MISSES" };
+    let worst = limiting.worst.as_ref().map_or_else(String::new, |worst| {
+        format!(
+            "; worst where it waits: {} at {:.3} (itself {:.3}), {} of the waiting",
+            class_name(&worst.op, worst.size_bytes),
+            worst.error_ratio,
+            worst.noise_floor,
+            format::percent(worst.share)
+        )
+    });
+    format!(
+        "{} its aim of {:.3} (the disk against itself {:.3}); by time waited {:.3}, {} {:.3}{worst}",
+        verdict(error.error_ratio, error.aim),
+        error.aim,
+        error.noise_floor,
+        limiting.error_ratio,
+        verdict(limiting.error_ratio, limiting.aim),
+        limiting.aim,
+    )
+}
+
+fn class_name(op: &str, size_bytes: u32) -> String {
+    match size_bytes {
+        0 => format!("{op}es"),
+        size => format!("{op}s up to {}", format::bytes(f64::from(size))),
     }
+}
+
+/// The headline about other devices: a prediction with its interval, or why there is none.
+fn advice(page: Page, result: &StudyResult) -> Page {
+    const LABEL: &str = "Best of the other devices";
+    if result.scenarios.iter().all(|scenario| scenario.fitted) {
+        return page;
+    }
+    let advice = &result.advice;
+    if !advice.withheld.is_empty() {
+        return page.fact(LABEL, "no advice", advice.withheld.join("; ")).caution(true);
+    }
+    let best = result.scenarios.iter().find(|found| Some(&found.profile) == advice.best.as_ref());
+    let Some((best, prediction)) = best.and_then(|best| Some((best, best.prediction?))) else {
+        return page;
+    };
+    let measured = result.oltp.transactions_per_min;
+    let share = prediction.new_orders_per_min / prediction.transactions_per_min;
+    let (low, high) = (
+        format::count(prediction.transactions_per_min_low * share),
+        format::count(prediction.transactions_per_min_high * share),
+    );
+    let words = if advice.proven_faster {
+        "faster than this disk"
+    } else if prediction.transactions_per_min_high < measured {
+        "slower than this disk, as are all others"
+    } else {
+        "not shown to be faster or slower than this disk"
+    };
+    page.fact(
+        LABEL,
+        format!("{} new orders per minute", format::count(prediction.new_orders_per_min)),
+        format!("{}, {low} to {high}: {words}; {}", best.profile, best.assumptions()),
+    )
+    .caution(!advice.proven_faster)
 }

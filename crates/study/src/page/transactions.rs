@@ -95,14 +95,14 @@ fn throughput(oltp: &OltpResult) -> Figure {
 fn response(oltp: &OltpResult) -> Figure {
     let kinds = oltp.transactions.iter().filter(|kind| kind.count > 0);
     let series = kinds.map(|kind| {
-        let points = super::device::thinned(&kind.response_ns);
+        let points = super::device::slower(super::device::thinned(&kind.response_ns));
         Series::new(kind.kind.name(), Style::Line, points)
     });
     Figure::lines(
         "transaction-response",
         "Response times of transactions",
         Axis::log10("Response time", "ns"),
-        Axis::linear("Transactions at or below it", "%"),
+        super::device::slower_axis("Transactions"),
         series.collect(),
     )
 }

@@ -29,5 +29,5 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         context.warn(warning);
     }
     context.run.write(PROFILE, fit.profile.to_toml().as_bytes())?;
-    context.run.write_json(FIT, &FitReport { lines: fit.lines })
+    context.finish(FIT, &FitReport { lines: fit.lines })
 }

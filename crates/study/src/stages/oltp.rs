@@ -117,7 +117,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         formats::own::write(&captured.device, &context.run.join(DEVICE_TRACE))?;
     }
     context.run.write_json(ACCOUNTS, &observed.accounts)?;
-    context.run.write_json(RESULT, &observed.result)
+    context.finish(RESULT, &observed.result)
 }
 
 fn settings(study: &StudyFile, directory: &Path) -> SqliteSettings {

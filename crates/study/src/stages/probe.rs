@@ -59,6 +59,6 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     if context.cancelled() {
         return Ok(());
     }
-    context.run.write_json(MEASUREMENTS, &measured)?;
+    context.finish(MEASUREMENTS, &measured)?;
     context.run.remove(PARTIAL)
 }

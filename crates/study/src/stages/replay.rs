@@ -35,7 +35,11 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
             service_ns: replayed.service_ns,
             certificate: replayed.certificate,
         };
-        context.run.write_json(name, &saved)?;
+        if name == RUNS[1] {
+            context.finish(name, &saved)?;
+        } else {
+            context.run.write_json(name, &saved)?;
+        }
     }
     Ok(())
 }

@@ -5,8 +5,11 @@ use oltp::{Kind, OltpResult};
 use super::fit::PROFILE;
 use super::oltp::{DEVICE_TRACE, RESULT};
 use crate::Error;
+use crate::advice::{LimitingError, predict};
 use crate::pipeline::Context;
-use crate::scenarios::{read_profile, simulate};
+use crate::scenarios::{read_text, simulate_swept};
+use crate::stages::validate::VALIDATION;
+use crate::validation::Validation;
 
 /// The artifact.
 pub const SCENARIOS: &str = "scenarios.json";
@@ -18,16 +21,25 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let all: u64 = result.transactions.iter().map(|kind| kind.count).sum();
     let share = result.of(Kind::NewOrder).map_or(0, |kind| kind.count) as f64 / all.max(1) as f64;
     let seed = context.study.study.seed;
-    let fitted = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
-    let mut results = vec![simulate(&fitted, true, &trace, share, seed)?];
+    let simulated = |name: &str, fitted: bool| {
+        let text = read_text(name)?;
+        let stop = || context.cancelled();
+        simulate_swept((name, &text), fitted, &trace, share, seed, &stop)
+    };
+    let mut results = vec![simulated(&context.run.join(PROFILE).to_string_lossy(), true)?];
     for (index, scenario) in context.study.scenario.iter().enumerate() {
         if context.cancelled() {
             return Ok(());
         }
         let done = index as f64 / context.study.scenario.len() as f64;
         context.progress("scenarios", done, &scenario.profile, None);
-        let profile = read_profile(&scenario.profile)?;
-        results.push(simulate(&profile, false, &trace, share, seed)?);
+        results.push(simulated(&scenario.profile, false)?);
     }
-    context.run.write_json(SCENARIOS, &results)
+    if context.cancelled() {
+        return Ok(());
+    }
+    let validation: Validation = context.run.read_json(VALIDATION)?;
+    let error = LimitingError::of(&validation);
+    predict(&mut results, result.transactions_per_s * 60.0, &error);
+    context.finish(SCENARIOS, &results)
 }

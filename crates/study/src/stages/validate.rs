@@ -29,5 +29,5 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         simulated: &simulated,
         without_cache: without_cache.as_deref(),
     };
-    context.run.write_json(VALIDATION, &validation::compare(&sides, seed))
+    context.finish(VALIDATION, &validation::compare(&sides, seed))
 }

@@ -31,8 +31,15 @@ fn start(study: &StudyFile, options: &Options, context: &Context) -> anyhow::Res
     let ended = pipeline::run(study, options, &context.view)?;
     let place = ended.path.display();
     if ended.interrupted {
+        let anew = ended
+            .stopped_in
+            .map_or_else(String::new, |stage| format!(" in stage {stage}, which will begin anew"));
+        let kept = match ended.kept.as_slice() {
+            [] => "No stage was done yet".to_owned(),
+            stages => format!("Done and kept: {}", stages.join(", ")),
+        };
         eprintln!(
-            "\nStopped; what was done is kept in {place}.\nThe same command goes on from there."
+            "\nStopped{anew}. {kept}. The same command goes on from there.\nRun directory: {place}"
         );
         return Ok(Outcome::Interrupted);
     }

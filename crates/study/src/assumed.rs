@@ -1,0 +1,165 @@
+//! How much of a profile is assumed, and what that may change.
+//!
+//! Every parameter of a profile is a table with a `value` and a `source`; one that nobody published
+//! or measured says `assumed = true`. A result of such a profile is worth what its assumptions are
+//! worth, so they are counted and swept: each is halved and doubled by itself, the others kept. The
+//! factor is a convention: published figures of one class of devices lie about that far apart.
+
+use toml::Value;
+
+/// How far an assumed value is moved, either way.
+pub const FACTOR: f64 = 2.0;
+
+/// Most assumed values of one profile that are swept.
+const SWEPT_MAX: usize = 40;
+
+/// Parameters of a profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All parameters that state a source.
+    pub all: u32,
+    /// Those that are assumed.
+    pub assumed: u32,
+}
+
+impl Count {
+    /// The parameters of a profile's text; none where it is no TOML.
+    pub fn of(text: &str) -> Self {
+        let mut count = Self::default();
+        if let Ok(profile) = text.parse::<toml::Table>() {
+            walk(&Value::Table(profile), &mut Vec::new(), &mut |_, _, assumed| {
+                count.all += 1;
+                count.assumed += u32::from(assumed);
+            });
+        }
+        count
+    }
+
+    /// Whether most of what the profile says is assumed.
+    pub fn mostly(self) -> bool {
+        2 * self.assumed > self.all
+    }
+}
+
+/// The profile with each assumed number halved, and doubled: two texts a number.
+pub fn variants(text: &str) -> Vec<String> {
+    let Ok(profile) = text.parse::<toml::Table>() else { return Vec::new() };
+    let profile = Value::Table(profile);
+    let mut places = Vec::new();
+    walk(&profile, &mut Vec::new(), &mut |path, table, assumed| {
+        if assumed && table.get("value").is_some_and(|v| v.is_integer() || v.is_float()) {
+            places.push(path.to_vec());
+        }
+    });
+    let mut texts = Vec::new();
+    for place in places.iter().take(SWEPT_MAX) {
+        for factor in [1.0 / FACTOR, FACTOR] {
+            let mut changed = profile.clone();
+            if scale(&mut changed, place, factor)
+                && let Ok(text) = toml::to_string(&changed)
+            {
+                texts.push(text);
+            }
+        }
+    }
+    texts
+}
+
+/// A key of a table, or a place in an array.
+#[derive(Clone, Debug)]
+enum Key {
+    Name(String),
+    Index(usize),
+}
+
+/// Called with the path, the table of a parameter, and whether it is assumed.
+type Visit<'a> = dyn FnMut(&[Key], &toml::Table, bool) + 'a;
+
+/// Visits every table that states a source: parameters, and tables of settings that state one for all
+/// of them.
+fn walk(value: &Value, path: &mut Vec<Key>, visit: &mut Visit<'_>) {
+    match value {
+        Value::Table(table) => {
+            if table.get("source").is_some_and(Value::is_str) {
+                let assumed = table.get("assumed").and_then(Value::as_bool).unwrap_or(false);
+                visit(path, table, assumed);
+            }
+            for (name, inner) in table {
+                path.push(Key::Name(name.clone()));
+                walk(inner, path, visit);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, inner) in items.iter().enumerate() {
+                path.push(Key::Index(index));
+                walk(inner, path, visit);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Multiplies the value of the parameter at a path; whole numbers stay whole.
+fn scale(profile: &mut Value, path: &[Key], factor: f64) -> bool {
+    let mut at = profile;
+    for key in path {
+        let next = match key {
+            Key::Name(name) => at.get_mut(name.as_str()),
+            Key::Index(index) => at.get_mut(*index),
+        };
+        let Some(next) = next else { return false };
+        at = next;
+    }
+    match at.get_mut("value") {
+        Some(Value::Float(value)) => *value *= factor,
+        Some(Value::Integer(value)) => *value = ((*value as f64 * factor).round() as i64).max(1),
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROFILE: &str = "\
+[device]\nkind = 'linear'\nports = { value = 4, source = 'not published', assumed = true }\n\
+rate = { value = 250.0, source = 'the maker' }\nlist = [{ value = 1, source = 'x' }]\n\
+[device.queue]\nsource = 'a guess'\nassumed = true\ndepth = 32\n";
+
+    #[test]
+    fn parameters_are_counted_with_what_is_assumed() {
+        assert_eq!(Count::of(PROFILE), Count { all: 4, assumed: 2 });
+        assert!(!Count::of(PROFILE).mostly());
+        assert!(Count { all: 3, assumed: 2 }.mostly());
+        assert_eq!(Count::of("no toml ["), Count::default());
+    }
+
+    #[test]
+    fn each_assumed_number_is_halved_and_doubled() {
+        let texts = variants(PROFILE);
+        let ports = |text: &String| text.parse::<toml::Table>().unwrap()["device"]["ports"].clone();
+        let values: Vec<i64> =
+            texts.iter().map(|text| ports(text)["value"].as_integer().unwrap()).collect();
+        assert_eq!(values, [2, 8]);
+        assert!(texts.iter().all(|text| text.contains("250.0") && text.contains("depth = 32")));
+    }
+
+    /// Every shipped profile says of itself what is assumed, and the sweep of most is profiles too.
+    #[test]
+    fn shipped_profiles_are_counted() {
+        let gigaexpress = model::profile::find_shipped("fuji-xerox-gigaexpress").unwrap();
+        let of = |text: &str| model::Profile::from_toml(text, "p").unwrap().to_toml();
+        assert_eq!(Count::of(gigaexpress), Count::of(&of(gigaexpress)));
+        let count = Count::of(gigaexpress);
+        assert!(count.mostly() && count.assumed == 3, "{count:?}");
+        let drive = model::profile::find_shipped("samsung-pm9a3").unwrap();
+        assert_eq!(Count::of(drive), Count::of(&of(drive)));
+        let count = Count::of(drive);
+        assert!(!count.mostly() && count.assumed == 6, "{count:?}");
+        let read = |text: &String| model::Profile::from_toml(text, "variant").is_ok();
+        assert!(variants(drive).iter().filter(|text| read(text)).count() >= 8);
+    }
+}
