@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 
 /// `wearmark ... | head` is not an error; a server that went away is.
 fn broken_pipe(error: &anyhow::Error) -> bool {
-    !error.chain().any(|cause| cause.is::<dbms::Error>())
+    !error.chain().any(<dyn std::error::Error>::is::<dbms::Error>)
         && error.chain().any(|cause| {
             cause
                 .downcast_ref::<std::io::Error>()

@@ -241,7 +241,8 @@ mod tests {
     use crate::Address;
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap();
+        bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
     fn login() -> Login {
@@ -286,15 +287,16 @@ mod tests {
         let refused = Authentication::new(&login, false).switched(clear).unwrap_err().to_string();
         assert!(refused.contains("unencrypted"), "{refused}");
         assert_eq!(Authentication::new(&login, true).switched(clear).unwrap(), b"geheim\0");
-        let caching = b"\xfecaching_sha2_password\012345678abcdefghijkl\0";
+        let caching = b"\xfecaching_sha2_password\0\x312345678abcdefghijkl\0";
         for private in [false, true] {
             let mut authentication = Authentication::new(&login, private);
             assert_eq!(authentication.switched(caching).unwrap().len(), 32);
             assert_eq!(authentication.more(&[1, 3]).unwrap(), None);
             let full = authentication.more(&[1, 4]);
-            match private {
-                true => assert_eq!(full.unwrap(), Some(b"geheim\0".to_vec())),
-                false => assert!(full.unwrap_err().to_string().contains("unencrypted")),
+            if private {
+                assert_eq!(full.unwrap(), Some(b"geheim\0".to_vec()));
+            } else {
+                assert!(full.unwrap_err().to_string().contains("unencrypted"));
             }
             assert!(authentication.more(&[1, 5]).is_err());
         }

@@ -19,10 +19,10 @@ fn played(play: impl FnOnce(&mut Peer) + Send + 'static) -> (Login, JoinHandle<V
     let server = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         // No test waits for ever for a client that says nothing.
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let mut peer = Peer { stream, heard: Vec::new() };
         play(&mut peer);
-        peer.to_the_end();
+        peer.hear_out();
         peer.heard
     });
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
@@ -49,7 +49,7 @@ impl Peer {
         self.heard.extend_from_slice(&bytes[..count]);
     }
 
-    fn to_the_end(&mut self) {
+    fn hear_out(&mut self) {
         let _ = self.stream.read_to_end(&mut self.heard);
     }
 }

@@ -82,7 +82,7 @@ fn a_collapse_is_found_in_single_runs() {
         result["series"]["new_orders"] = vec![0u64; 30].into();
         result["series"]["transactions"] = counts.into();
     };
-    for (name, rate) in [("old.json", 1000), ("new.json", 400), ("near.json", 999)] {
+    for (name, rate) in [("old.json", 1000), ("new.json", 400), ("near.json", 1000)] {
         steady(&mut set, rate);
         fs::write(dir.path().join(name), set.to_string()).unwrap();
     }
