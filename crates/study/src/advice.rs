@@ -21,6 +21,10 @@ use crate::validation::Validation;
 /// A class that carries less of the waiting is not named as the worst.
 const SHARE_MIN: f64 = 0.1;
 
+/// E of the disk against itself from which on nothing can be told: an aim of half as much again would
+/// let any simulation pass.
+pub const NOISE_MAX: f64 = 0.2;
+
 /// What the load would do on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
@@ -162,6 +166,13 @@ impl Advice {
         };
         miss("the simulation's", pooled);
         miss("weighted by the time waited,", (limiting.error_ratio, limiting.aim));
+        // The aim is 1.5 times the floor wherever it is above its least value.
+        let floor = limiting.noise_floor.max(pooled.1 / 1.5);
+        if floor > NOISE_MAX {
+            withheld.push(format!(
+                "the disk differs from itself by E = {floor:.3} between two replays: too noisy to tell"
+            ));
+        }
         if !timing_valid {
             withheld.push("a replay did not keep its schedule".to_owned());
         }
@@ -267,6 +278,9 @@ mod tests {
             let advice = of(&scenarios, pooled, limiting, timing);
             assert!(!advice.proven_faster && advice.withheld[0].contains(why), "{advice:?}");
         }
+        let noisy = LimitingError { noise_floor: 0.4, aim: 0.6, ..error(0.3) };
+        let noisy = Advice::of(&scenarios, 1000.0, (0.12, 0.57), &noisy, true);
+        assert!(noisy.withheld.len() == 1 && noisy.withheld[0].contains("too noisy"), "{noisy:?}");
         let dreams = of(&scenarios[..2], 0.04, 0.04, true);
         assert!(dreams.best.is_none() && dreams.withheld[0].contains("assumed"), "{dreams:?}");
     }
