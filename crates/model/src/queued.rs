@@ -31,6 +31,12 @@ pub trait Queued: Send {
     /// none and the clock has reached `until`.
     fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)>;
 
+    /// When something happens inside next, if nothing arrives before; `None` where nothing will.
+    ///
+    /// Nothing completes earlier. Who must not ask beyond the time that has passed (a device that is
+    /// served in real time) learns from it when to ask again.
+    fn next_event(&mut self) -> Option<Nanos>;
+
     /// [`Queued::next_completion`], and where the time of that request went since it arrived; `probe`
     /// is told what the device did, with tickets as the numbers of requests but for [`NO_REQUEST`].
     ///

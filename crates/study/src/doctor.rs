@@ -44,6 +44,7 @@ pub fn examine(place: &Path) -> Vec<Check> {
         free_space(place),
         io_uring(),
         block_trace(place),
+        emulation(),
         real_time(),
         pressure(),
         clock(),
@@ -185,6 +186,16 @@ fn clock() -> Check {
             format!("{other} costs a system call per reading"),
             "every request's CPU cost includes it; boot with clocksource=tsc where that is stable",
         ),
+    }
+}
+
+fn emulation() -> Check {
+    const NAME: &str = "emulation";
+    match emulate::directories_missing() {
+        None => works(NAME, "directories can be served at the speed of a modelled device"),
+        Some((cause, remedy)) => {
+            limited(NAME, cause, format!("no 'wearmark emulate' without it: {remedy}"))
+        }
     }
 }
 

@@ -86,6 +86,20 @@ pub enum Error {
     /// The capture failed.
     #[error(transparent)]
     Capture(#[from] capture::Error),
+    /// A directory that is to be ours holds something.
+    #[error("{}: is not empty", path.display())]
+    NotEmpty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A step that runs in a process of its own failed.
+    #[error("{step}: {cause}")]
+    Step {
+        /// What was being done.
+        step: String,
+        /// What it said.
+        cause: String,
+    },
     /// Not enough room.
     #[error(
         "{}: {free} free, but the study needs about {needed}",
@@ -148,6 +162,10 @@ impl Hint for Error {
             }
             Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",
             Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
+            Self::NotEmpty { .. } => "name a directory that is empty or absent",
+            Self::Step { .. } => {
+                "run that step by itself, 'wearmark oltp run' or 'wearmark emulate', to see all of it"
+            }
             Self::NoSpace { .. } => {
                 "free some space, name another disk with --runs DIR, or lower warehouses and range \
                  in the study file"

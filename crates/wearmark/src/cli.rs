@@ -1,7 +1,9 @@
 //! The command tree. Help texts here are the source of the man pages, the shell completions and
 //! `docs/reference/cli.md`.
 
+mod emulate;
 mod oltp;
+mod prove;
 mod statements;
 mod surgery;
 mod temp;
@@ -12,10 +14,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
+pub use emulate::Emulate;
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     OltpTorture, Place, ServerPlace, Watching, WorkloadArguments,
 };
+pub use prove::Prove;
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
 pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};
 pub use temp::{Temp, TempSweep};
@@ -71,6 +75,10 @@ pub enum Command {
     Trace(TraceCommand),
     /// Simulate a trace on one or more device profiles, in virtual time
     Sim(Sim),
+    /// Be that device: serve directories at its speed, for any program to run on
+    Emulate(Emulate),
+    /// Run the same load here and on emulated devices, and compare with what is predicted
+    Prove(Box<Prove>),
     /// List, show, check, compare or import device profiles
     #[command(subcommand)]
     Profile(ProfileCommand),

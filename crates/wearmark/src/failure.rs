@@ -22,6 +22,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         io::Error,
         oltp::Error,
         dbms::Error,
+        emulate::Error,
         capture::Error,
         model::Error,
         model::profile::disksim::ImportError,

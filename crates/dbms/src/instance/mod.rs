@@ -314,7 +314,7 @@ impl Instance {
                 directories.push(other);
             }
         }
-        let served = directories.into_iter().map(|directory| Lossy::serve(directory, lies));
+        let served = directories.into_iter().map(|directory| lossy::serve(directory, lies));
         self.lossy = served.collect::<Result<_, _>>()?;
         let points: Vec<_> = self.lossy.iter().map(Lossy::mount_point).collect();
         let started = self.start_after(Some(Box::new(move || lossy::mount_all(&points))), sink);
@@ -337,7 +337,7 @@ impl Instance {
         }
         let mut sum = (Lost::default(), Counts::default());
         for place in self.lossy.drain(..) {
-            let (lost, counts) = place.end(Some(fate))?;
+            let (lost, counts) = lossy::end(place, Some(fate))?;
             sum.0 += lost;
             sum.1 += counts;
         }

@@ -52,6 +52,10 @@ impl Queued for LowestFirst {
             }
         }
     }
+
+    fn next_event(&mut self) -> Option<Nanos> {
+        self.serving.map(|(end, _)| Nanos(end))
+    }
 }
 
 impl Device for LowestFirst {

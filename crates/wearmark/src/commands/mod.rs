@@ -1,11 +1,13 @@
 //! One function per command: parse nothing, decide little, print the result.
 
 mod doctor;
+mod emulate;
 mod oltp;
 mod output;
 mod outputs;
 mod probe;
 mod profile;
+mod prove;
 mod reference;
 mod replay;
 mod sim;
@@ -53,6 +55,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Temp(command) => temp::run(command, &context),
         Command::Trace(command) => trace::run(command, &context),
         Command::Sim(arguments) => sim::run(&arguments, &context),
+        Command::Emulate(arguments) => emulate::run(&arguments, &context),
+        Command::Prove(arguments) => prove::run(&arguments, &context),
         Command::Profile(command) => profile::run(command, &context),
         Command::Replay(arguments) => replay::run(&arguments, &context),
         Command::Validate(arguments) => replay::validate(&arguments, &context),

@@ -99,6 +99,28 @@ fn a_torture_that_finds_a_loss_says_so() {
 }
 
 #[test]
+fn the_guide_to_emulation_runs() {
+    if let Some((why, _)) = emulate::directories_missing() {
+        println!("skipped: {why}");
+        return;
+    }
+    let dir = place();
+    for name in ["db", "log"] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let commands = commands(include_str!("../../../../docs/guide/emulating.md"));
+    assert!(commands.len() >= 4, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        let found = ["REQUESTS", "\"devices\"", "MEASURED"].iter().any(|word| out.contains(word));
+        assert!(found, "{command:?}: {out}");
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(dir.path().to_str().unwrap()), "something is still mounted");
+    assert_eq!(crate::program::listing(dir.path()), ["db", "log"]);
+}
+
+#[test]
 fn the_guide_to_sorts_and_joins_runs() {
     let dir = place();
     let commands = commands(include_str!("../../../../docs/guide/sort-and-join.md"));

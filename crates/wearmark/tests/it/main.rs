@@ -1,6 +1,7 @@
 //! Drives the program as a user does: the binary, real files, real signals.
 
 mod commands;
+mod emulate;
 mod full_disk;
 mod guide;
 mod main_job;

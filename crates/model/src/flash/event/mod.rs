@@ -92,6 +92,10 @@ impl<V: Victim> Queued for EventFlash<V> {
         self.engine.next_completion(until.0).map(|(at, ticket)| (Nanos(at), ticket))
     }
 
+    fn next_event(&mut self) -> Option<Nanos> {
+        self.engine.next_event().map(Nanos)
+    }
+
     fn next_observed(&mut self, until: Nanos, probe: &mut dyn Probe) -> Option<(Nanos, u64, Path)> {
         self.engine.watch(true);
         let found = self.engine.next_completion(until.0);

@@ -82,6 +82,10 @@ impl<D: Device> Queued for QueuedCache<D> {
         self.next(until.0, None).map(|(at, ticket, _)| (Nanos(at), ticket))
     }
 
+    fn next_event(&mut self) -> Option<Nanos> {
+        self.next_event_ns().map(Nanos)
+    }
+
     fn next_observed(&mut self, until: Nanos, probe: &mut dyn Probe) -> Option<(Nanos, u64, Path)> {
         for (ticket, span) in self.told.get_or_insert_default().drain(..) {
             if ticket != NO_REQUEST {

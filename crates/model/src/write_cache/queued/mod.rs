@@ -312,19 +312,30 @@ impl<D: Device> QueuedCache<D> {
         self.lines.find(line).is_some_and(|slot| self.lines.state(slot) == State::Dirty)
     }
 
+    /// When the next hit is answered, and when the cache itself does something next.
+    fn own_events(&self) -> (u64, u64) {
+        let hit_at = self.hits.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        let is_waiting = self.lines.dirty() > 0 && self.idle_from > self.clock;
+        (hit_at, if is_waiting { hit_at.min(self.idle_from) } else { hit_at })
+    }
+
+    /// [`Queued::next_event`].
+    fn next_event_ns(&mut self) -> Option<u64> {
+        if let Some((at, ..)) = self.completed.front() {
+            return Some(*at);
+        }
+        let (_, own_at) = self.own_events();
+        let behind = self.device().next_event().map_or(NEVER, |at| at.0);
+        Some(own_at.min(behind)).filter(|at| *at != NEVER)
+    }
+
     /// The next completion up to `until`, whatever happens on the way.
     fn next(&mut self, until: u64, mut probe: Option<&mut dyn Probe>) -> Option<(u64, u64, Path)> {
         loop {
             if let Some(found) = self.completed.pop_front() {
                 return Some(found);
             }
-            let hit_at = self.hits.peek().map_or(NEVER, |Reverse((at, ..))| *at);
-            let idle_at = if self.lines.dirty() > 0 && self.idle_from > self.clock {
-                self.idle_from
-            } else {
-                NEVER
-            };
-            let own_at = hit_at.min(idle_at);
+            let (hit_at, own_at) = self.own_events();
             // Taken apart, since a probe behind an option does not shorten its life.
             let asked = match &mut probe {
                 Some(probe) => self.ask(until.min(own_at), Some(&mut **probe)),

@@ -213,6 +213,12 @@ impl<V: Victim> Engine<V> {
         }
     }
 
+    /// When something happens next.
+    pub fn next_event(&self) -> Option<u64> {
+        let completed = self.completed.front().map(|(at, _)| *at);
+        completed.or_else(|| self.events.peek().map(|Reverse((at, ..))| *at))
+    }
+
     fn schedule(&mut self, at: u64, what: Happening) {
         self.scheduled += 1;
         self.events.push(Reverse((at, self.scheduled, what)));

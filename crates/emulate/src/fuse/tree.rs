@@ -17,29 +17,31 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::{Errno, Result};
 
 use super::images::Images;
+use super::layout::FileId;
 
 /// Number of the place's own directory.
-pub(super) const ROOT: u64 = 1;
+pub(crate) const ROOT: u64 = 1;
 
 /// An open file or directory.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) file: Rc<File>,
-    ino: u64,
+pub(crate) struct Node {
+    pub(crate) file: Rc<File>,
+    /// The device below and the inode number there.
+    pub(crate) id: FileId,
     /// How often the kernel has been told of it and not forgotten it.
     known: Cell<u64>,
-    pub(super) images: RefCell<Images>,
+    pub(crate) images: RefCell<Images>,
     /// The newest change of names that concerns it.
-    pub(super) change: Cell<u64>,
+    pub(crate) change: Cell<u64>,
 }
 
 impl Node {
-    pub(super) fn stat(&self) -> Result<Stat> {
+    pub(crate) fn stat(&self) -> Result<Stat> {
         fstat(&*self.file)
     }
 
     /// Keeps what `range` holds, before it changes.
-    pub(super) fn about_to_change(&self, range: Range<u64>) -> Result<()> {
+    pub(crate) fn about_to_change(&self, range: Range<u64>) -> Result<()> {
         let mut images = self.images.borrow_mut();
         images.begin(self.stat()?.st_size as u64);
         for part in images.missing(range) {
@@ -52,8 +54,13 @@ impl Node {
     }
 }
 
+/// What the layout calls a file.
+pub(crate) fn id_of(stat: &Stat) -> FileId {
+    (stat.st_dev, stat.st_ino)
+}
+
 /// Reads as far as the file goes.
-pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
         match file.read_at(&mut buffer[done..], offset + done as u64) {
@@ -66,44 +73,44 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usi
 }
 
 /// All nodes of a place.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     nodes: BTreeMap<u64, Rc<Node>>,
-    /// Node number by inode number.
-    numbers: HashMap<u64, u64>,
+    /// Node number by file.
+    numbers: HashMap<FileId, u64>,
     next: u64,
 }
 
 impl Tree {
-    pub(super) fn new(root: File) -> Result<Self> {
+    pub(crate) fn new(root: File) -> Result<Self> {
         let mut tree = Self { nodes: BTreeMap::new(), numbers: HashMap::new(), next: ROOT };
-        let ino = fstat(&root)?.st_ino;
-        tree.insert(root, ino);
+        let stat = fstat(&root)?;
+        tree.insert(root, id_of(&stat));
         Ok(tree)
     }
 
-    fn insert(&mut self, file: File, ino: u64) -> (u64, Rc<Node>) {
+    fn insert(&mut self, file: File, id: FileId) -> (u64, Rc<Node>) {
         let number = self.next;
         self.next += 1;
         let node = Rc::new(Node {
             file: Rc::new(file),
-            ino,
+            id,
             known: Cell::new(1),
             images: RefCell::default(),
             change: Cell::new(0),
         });
         self.nodes.insert(number, Rc::clone(&node));
-        self.numbers.insert(ino, number);
+        self.numbers.insert(id, number);
         (number, node)
     }
 
-    pub(super) fn get(&self, number: u64) -> Result<Rc<Node>> {
+    pub(crate) fn get(&self, number: u64) -> Result<Rc<Node>> {
         self.nodes.get(&number).cloned().ok_or(Errno::STALE)
     }
 
     /// The node of a name, and one more time that the kernel knows it.
-    pub(super) fn look_up(&mut self, directory: &File, name: &CStr) -> Result<(u64, Stat)> {
+    pub(crate) fn look_up(&mut self, directory: &File, name: &CStr) -> Result<(u64, Stat)> {
         let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if let Some(&number) = self.numbers.get(&stat.st_ino) {
+        if let Some(&number) = self.numbers.get(&id_of(&stat)) {
             let node = self.get(number)?;
             node.known.set(node.known.get() + 1);
             return Ok((number, stat));
@@ -114,33 +121,41 @@ impl Tree {
             _ => OFlags::PATH,
         };
         let how = how | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(directory, name, how, Mode::empty())?);
-        let (number, _) = self.insert(file, stat.st_ino);
+        let file = match openat(directory, name, how, Mode::empty()) {
+            // Without root, a file that only may be read.
+            Err(Errno::ACCESS) => {
+                openat(directory, name, how.difference(OFlags::RDWR), Mode::empty())
+            }
+            found => found,
+        };
+        let file = File::from(file?);
+        let (number, _) = self.insert(file, id_of(&stat));
         Ok((number, stat))
     }
 
-    /// The kernel forgets a node `times` times.
-    pub(super) fn forget(&mut self, number: u64, times: u64) {
+    /// The kernel forgets a node `times` times; gives the node that was closed for it.
+    pub(crate) fn forget(&mut self, number: u64, times: u64) -> Option<Rc<Node>> {
         if number == ROOT {
-            return;
+            return None;
         }
-        if let Some(node) = self.nodes.get(&number) {
-            node.known.set(node.known.get().saturating_sub(times));
-            self.drop_if_unneeded(number);
-        }
+        let node = self.nodes.get(&number)?;
+        node.known.set(node.known.get().saturating_sub(times));
+        self.drop_if_unneeded(number)
     }
 
     /// Closes a node that nobody knows and that has nothing to take back.
-    pub(super) fn drop_if_unneeded(&mut self, number: u64) {
+    pub(crate) fn drop_if_unneeded(&mut self, number: u64) -> Option<Rc<Node>> {
         let unneeded = |node: &Rc<Node>| node.known.get() == 0 && node.images.borrow().is_clean();
-        if number != ROOT && self.nodes.get(&number).is_some_and(unneeded) {
-            let node = self.nodes.remove(&number).expect("it was there a line above");
-            self.numbers.remove(&node.ino);
+        if number == ROOT || !self.nodes.get(&number).is_some_and(unneeded) {
+            return None;
         }
+        let node = self.nodes.remove(&number).expect("it was there a line above");
+        self.numbers.remove(&node.id);
+        Some(node)
     }
 
     /// Every node that is open, in the order in which they were met: chance must not depend on more.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Rc<Node>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Rc<Node>> {
         self.nodes.values()
     }
 }

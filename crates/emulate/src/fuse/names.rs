@@ -10,17 +10,17 @@ use std::fs::File;
 use std::rc::Rc;
 
 use rustix::fs::{AtFlags, renameat, unlinkat};
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 
 /// A name in a directory.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) directory: Rc<File>,
-    pub(super) name: CString,
+pub(crate) struct Place {
+    pub(crate) directory: Rc<File>,
+    pub(crate) name: CString,
 }
 
 impl Place {
-    pub(super) fn new(directory: &Rc<File>, name: &CStr) -> Self {
+    pub(crate) fn new(directory: &Rc<File>, name: &CStr) -> Self {
         Self { directory: Rc::clone(directory), name: name.to_owned() }
     }
 }
@@ -37,9 +37,9 @@ enum Change {
 
 /// The journal of names of one place.
 #[derive(Debug)]
-pub(super) struct Names {
-    /// Where removed files wait.
-    waiting: File,
+pub(crate) struct Names {
+    /// Where removed files wait; without it every change is durable at once.
+    waiting: Option<File>,
     /// Changes that are not durable, oldest first.
     changes: VecDeque<Change>,
     /// Number of the first of them.
@@ -49,7 +49,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(waiting: File) -> Self {
+    pub(crate) fn new(waiting: Option<File>) -> Self {
         Self { waiting, changes: VecDeque::new(), first: 1, next: 0 }
     }
 
@@ -59,26 +59,33 @@ impl Names {
     }
 
     fn push(&mut self, change: Change) -> u64 {
+        if self.waiting.is_none() {
+            return 0;
+        }
         self.changes.push_back(change);
         self.newest()
     }
 
     /// Records a new name; tells the change's number.
-    pub(super) fn made(&mut self, place: Place) -> u64 {
+    pub(crate) fn made(&mut self, place: Place) -> u64 {
         self.push(Change::Made(place))
     }
 
     /// Removes a name.
-    pub(super) fn remove(&mut self, place: Place) -> Result<u64> {
+    pub(crate) fn remove(&mut self, place: Place) -> Result<u64> {
+        let Some(waiting) = &self.waiting else {
+            remove_at(&place.directory, &place.name)?;
+            return Ok(0);
+        };
         let name = CString::new(self.next.to_string()).expect("digits hold no zero byte");
-        renameat(&*place.directory, &place.name, &self.waiting, &name)?;
+        renameat(&*place.directory, &place.name, waiting, &name)?;
         self.next += 1;
         Ok(self.push(Change::Removed(place, name)))
     }
 
     /// Moves a name; what had the new one is removed first.
-    pub(super) fn rename(&mut self, from: Place, to: Place, replaces: bool) -> Result<u64> {
-        if replaces {
+    pub(crate) fn rename(&mut self, from: Place, to: Place, replaces: bool) -> Result<u64> {
+        if replaces && self.waiting.is_some() {
             self.remove(to.clone())?;
         }
         renameat(&*from.directory, &from.name, &*to.directory, &to.name)?;
@@ -86,7 +93,7 @@ impl Names {
     }
 
     /// Makes every change up to `number` durable.
-    pub(super) fn sync(&mut self, number: u64) {
+    pub(crate) fn sync(&mut self, number: u64) {
         while self.first <= number
             && let Some(change) = self.changes.pop_front()
         {
@@ -98,27 +105,25 @@ impl Names {
     }
 
     fn discard(&self, name: &CStr) {
-        if unlinkat(&self.waiting, name, AtFlags::empty()).is_err() {
-            _ = unlinkat(&self.waiting, name, AtFlags::REMOVEDIR);
+        if let Some(waiting) = &self.waiting {
+            _ = remove_at(waiting, name);
         }
     }
 
     /// Takes back every change after the first `keep` ones that are not durable, newest first; tells
     /// how many.
-    pub(super) fn take_back(&mut self, keep: usize) -> Result<usize> {
+    pub(crate) fn take_back(&mut self, keep: usize) -> Result<usize> {
         let mut count = 0;
         while self.changes.len() > keep
-            && let Some(change) = self.changes.pop_back()
+            && let (Some(waiting), Some(change)) = (&self.waiting, self.changes.pop_back())
         {
             count += 1;
             match change {
                 Change::Made(place) => {
-                    if unlinkat(&*place.directory, &place.name, AtFlags::empty()).is_err() {
-                        unlinkat(&*place.directory, &place.name, AtFlags::REMOVEDIR)?;
-                    }
+                    remove_at(&place.directory, &place.name)?;
                 }
                 Change::Removed(place, name) => {
-                    renameat(&self.waiting, &name, &*place.directory, &place.name)?;
+                    renameat(waiting, &name, &*place.directory, &place.name)?;
                 }
                 Change::Moved(from, to) => {
                     renameat(&*to.directory, &to.name, &*from.directory, &from.name)?;
@@ -130,8 +135,16 @@ impl Names {
     }
 
     /// Changes that are not durable.
-    pub(super) fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.changes.len()
+    }
+}
+
+/// Removes a file or an empty directory.
+fn remove_at(directory: &File, name: &CStr) -> Result<()> {
+    match unlinkat(directory, name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => unlinkat(directory, name, AtFlags::REMOVEDIR),
+        result => result,
     }
 }
 
@@ -170,7 +183,7 @@ mod tests {
         }
         let at = directory(&live);
         let place = |name: &str| Place::new(&at, &CString::new(name).unwrap());
-        let mut names = Names::new(File::open(&waiting).unwrap());
+        let mut names = Names::new(Some(File::open(&waiting).unwrap()));
         let durable = names.rename(place("a"), place("b"), true).unwrap();
         names.remove(place("c")).unwrap();
         std::fs::write(live.join("c"), "new").unwrap();

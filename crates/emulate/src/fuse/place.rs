@@ -1,79 +1,157 @@
-//! A pass-through to a directory that remembers what was not synced, one request at a time.
+//! A pass-through to a directory, one request at a time. It may remember what was not synced, so
+//! that a power cut can take it back, and it may say what each request costs on a device.
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, Gid, Mode, Uid, chownat, fallocate, fchmod, fchown,
-    fstatvfs, ftruncate, linkat, mkdirat, mknodat, readlinkat, symlinkat,
+    AtFlags, FileType, Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, chownat, fchmod, fchown,
+    fstatvfs, ftruncate, futimens, linkat, mkdirat, mknodat, readlinkat, renameat_with, symlinkat,
 };
 use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
 
+use super::layout::Layout;
 use super::names::{Names, Place as Name};
-use super::tree::{Node, Tree, read_at};
-use super::wire::{Body, Op, Request};
-use super::{Counts, Fate, Lost};
+use super::tree::{Node, Tree};
+use super::wire::{Body, OPEN_CACHED, OPEN_DIRECT, OPEN_PARALLEL, Op, Request};
+use crate::line::Charge;
 
 /// Unsynced old bytes that are kept in memory; beyond it the oldest writes count as durable, as
 /// they would where a kernel writes back under pressure.
 const IMAGES_BYTES_MAX: u64 = 2 << 30;
 
-/// Size of what survives or does not, where chance decides: what storage writes as a whole.
-const SECTOR: u64 = 4096;
-
-/// `FATTR_MODE`, `_UID`, `_GID`, `_SIZE` of a change of attributes.
+/// `FATTR_MODE`, `_UID`, `_GID`, `_SIZE`, `_ATIME`, `_MTIME`, `_ATIME_NOW`, `_MTIME_NOW` of a change
+/// of attributes.
 const SET_MODE: u32 = 1;
 const SET_UID: u32 = 2;
 const SET_GID: u32 = 4;
 const SET_SIZE: u32 = 8;
+const SET_ATIME: u32 = 1 << 4;
+const SET_MTIME: u32 = 1 << 5;
+const SET_ATIME_NOW: u32 = 1 << 7;
+const SET_MTIME_NOW: u32 = 1 << 8;
+
+/// What a place has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Writes.
+    pub writes: u64,
+    /// Syncs of files and directories.
+    pub syncs: u64,
+    /// Times that memory ran out and everything so far was taken as durable.
+    pub written_back: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.writes += other.writes;
+        self.syncs += other.syncs;
+        self.written_back += other.written_back;
+    }
+}
+
+/// How a place behaves.
+#[derive(Debug)]
+pub(crate) struct Behaviour {
+    /// Where removed files wait until their removal is durable; without it nothing is remembered,
+    /// and a power cut takes nothing.
+    pub(crate) waiting: Option<File>,
+    /// Syncs are acknowledged and forgotten.
+    pub(crate) lies: bool,
+    /// The kernel may keep what was written and send it later, as over a real file system.
+    pub(crate) write_back: bool,
+    /// The device that is charged.
+    pub(crate) layout: Option<Rc<RefCell<Layout>>>,
+}
+
+/// The answer to a request: at once where it costs nothing.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) body: Result<Vec<u8>>,
+    pub(crate) charge: Charge,
+}
 
 /// A directory behind the kernel's back.
-pub(super) struct Place {
-    tree: Tree,
-    names: Names,
-    /// Syncs are acknowledged and forgotten.
+pub(crate) struct Place {
+    pub(super) tree: Tree,
+    pub(super) names: Names,
+    keeps: bool,
     lies: bool,
-    counts: Counts,
+    write_back: bool,
+    pub(super) layout: Option<Rc<RefCell<Layout>>>,
+    pub(super) counts: Counts,
     images_bytes: u64,
+    /// What the request that is being answered costs.
+    pub(super) charge: Charge,
 }
 
 impl Place {
-    pub(super) fn new(root: File, waiting: File, lies: bool) -> Result<Self> {
-        let (tree, names) = (Tree::new(root)?, Names::new(waiting));
-        Ok(Self { tree, names, lies, counts: Counts::default(), images_bytes: 0 })
+    pub(crate) fn new(root: File, behaviour: Behaviour) -> Result<Self> {
+        Ok(Self {
+            tree: Tree::new(root)?,
+            keeps: behaviour.waiting.is_some(),
+            names: Names::new(behaviour.waiting),
+            lies: behaviour.lies,
+            write_back: behaviour.write_back,
+            layout: behaviour.layout,
+            counts: Counts::default(),
+            images_bytes: 0,
+            charge: Charge::FREE,
+        })
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
 
     /// Answers a request; `None` where it wants no answer.
-    pub(super) fn answer(&mut self, request: &Request<'_>) -> Option<Result<Vec<u8>>> {
+    pub(crate) fn answer(&mut self, request: &Request<'_>) -> Option<Answer> {
         match request.op {
             Op::Forget => {
-                self.tree.forget(request.node, request.u64(0).unwrap_or(0));
+                self.forget(request.node, request.u64(0).unwrap_or(0));
                 None
             }
             Op::BatchForget => {
                 for index in 0..request.u32(0).unwrap_or(0) as usize {
                     let at = 8 + index * 16;
                     if let (Some(node), Some(times)) = (request.u64(at), request.u64(at + 8)) {
-                        self.tree.forget(node, times);
+                        self.forget(node, times);
                     }
                 }
                 None
             }
             Op::Interrupt => None,
-            _ => Some(self.change_or_look(request)),
+            _ => {
+                let body = self.change_or_look(request);
+                let charge = std::mem::take(&mut self.charge);
+                Some(Answer { body, charge })
+            }
+        }
+    }
+
+    /// The kernel forgets a node; the space of a file that has no name is free with it.
+    fn forget(&mut self, number: u64, times: u64) {
+        if let Some(closed) = self.tree.forget(number, times) {
+            self.release(&closed);
+        }
+    }
+
+    fn release(&self, closed: &Node) {
+        if let Some(layout) = &self.layout
+            && closed.stat().is_ok_and(|stat| stat.st_nlink == 0)
+        {
+            layout.borrow_mut().remove(closed.id);
         }
     }
 
     fn change_or_look(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
         match request.op {
-            Op::Init => Body::init(request).map(|body| body.0).ok_or(Errno::PROTO),
-            Op::Destroy => Ok(Vec::new()),
+            Op::Init => Body::init(request, self.write_back).map(|body| body.0).ok_or(Errno::PROTO),
+            Op::Destroy | Op::Release => Ok(Vec::new()),
             Op::Lookup => {
                 let directory = self.tree.get(request.node)?;
                 self.entry(&directory, request.name(0, 0).ok_or(Errno::INVAL)?)
@@ -87,6 +165,12 @@ impl Place {
                 let node = self.tree.get(request.node)?;
                 Ok(readlinkat(&*node.file, "", Vec::new())?.into_bytes())
             }
+            Op::Open => {
+                let flags = request.u32(0).ok_or(Errno::INVAL)?;
+                let is_direct = flags & libc::O_DIRECT as u32 != 0;
+                let how = if is_direct { OPEN_DIRECT | OPEN_PARALLEL } else { OPEN_CACHED };
+                Ok(Body::open(how).0)
+            }
             Op::Read => self.read(request),
             Op::Write => self.write(request),
             Op::ReadDir => self.read_directory(request),
@@ -94,6 +178,7 @@ impl Place {
             Op::Fallocate => self.allocate(request),
             Op::FSync | Op::FSyncDir => {
                 self.counts.syncs += 1;
+                self.charge_flush();
                 self.sync(request.node)?;
                 Ok(Vec::new())
             }
@@ -110,7 +195,10 @@ impl Place {
     }
 
     /// Keeps the old content of a range before it changes, within bounds.
-    fn keep(&mut self, number: u64, range: std::ops::Range<u64>) -> Result<()> {
+    pub(super) fn keep(&mut self, number: u64, range: std::ops::Range<u64>) -> Result<()> {
+        if !self.keeps {
+            return Ok(());
+        }
         let node = self.tree.get(number)?;
         let before = node.images.borrow().bytes();
         node.about_to_change(range)?;
@@ -141,58 +229,26 @@ impl Place {
         if what & SET_SIZE != 0 {
             self.keep(request.node, size..u64::MAX)?;
             ftruncate(&*node.file, size)?;
+            if let Some(layout) = &self.layout {
+                layout.borrow_mut().truncate(node.id, size);
+            }
+        }
+        if what & (SET_ATIME | SET_MTIME | SET_ATIME_NOW | SET_MTIME_NOW) != 0 {
+            futimens(&*node.file, &times(request, what).ok_or(Errno::INVAL)?)?;
         }
         Ok(Body::attr(request.node, &node.stat()?).0)
     }
 
-    fn read(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
-        let fields = || Some((request.u64(8)?, request.u32(16)? as usize));
-        let (offset, size) = fields().ok_or(Errno::INVAL)?;
-        let node = self.tree.get(request.node)?;
-        let mut bytes = vec![0; size.min(super::wire::WRITE_MAX)];
-        let got = read_at(&node.file, &mut bytes, offset)?;
-        bytes.truncate(got);
-        Ok(bytes)
-    }
-
-    fn write(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
-        let fields = || Some((request.u64(8)?, request.u32(16)?, request.u32(32)?));
-        let (offset, size, flags) = fields().ok_or(Errno::INVAL)?;
-        let bytes = request.body.get(40..40 + size as usize).ok_or(Errno::INVAL)?;
-        self.keep(request.node, offset..offset + u64::from(size))?;
-        let node = self.tree.get(request.node)?;
-        node.file
-            .write_all_at(bytes, offset)
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        self.counts.writes += 1;
-        if flags & libc::O_DSYNC as u32 != 0 {
-            self.sync(request.node)?;
-        }
-        let mut body = Body::default();
-        body.u32(size);
-        body.u32(0);
-        Ok(body.0)
-    }
-
-    fn allocate(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
-        let fields = || Some((request.u64(8)?, request.u64(16)?, request.u32(24)?));
-        let (offset, length, mode) = fields().ok_or(Errno::INVAL)?;
-        let flags = FallocateFlags::from_bits(mode).ok_or(Errno::OPNOTSUPP)?;
-        let known =
-            FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE | FallocateFlags::ZERO_RANGE;
-        if !known.contains(flags) {
-            return Err(Errno::OPNOTSUPP);
-        }
-        let end = offset.checked_add(length).ok_or(Errno::FBIG)?;
-        self.keep(request.node, offset..end)?;
-        fallocate(&*self.tree.get(request.node)?.file, flags, offset, length)?;
-        Ok(Vec::new())
-    }
-
     fn space(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
         let found = fstatvfs(&*self.tree.get(request.node)?.file)?;
+        let (mut blocks, mut free) = (found.f_blocks, found.f_bavail);
+        if let Some(layout) = &self.layout {
+            let layout = layout.borrow();
+            blocks = blocks.min(layout.capacity() / found.f_frsize);
+            free = free.min(layout.free_bytes() / found.f_frsize);
+        }
         let mut body = Body::default();
-        for value in [found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree] {
+        for value in [blocks, free, free, found.f_files, found.f_ffree] {
             body.u64(value);
         }
         let narrow = [found.f_bsize, found.f_namemax, found.f_frsize, 0, 0, 0, 0, 0, 0, 0];
@@ -284,7 +340,7 @@ impl Place {
     fn remove(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
         let directory = self.tree.get(request.node)?;
         let name = request.name(0, 0).ok_or(Errno::INVAL)?;
-        if request.op == Op::RmDir {
+        if request.op == Op::RmDir && self.keeps {
             must_be_empty(&directory.file, name)?;
         }
         let change = self.names.remove(Name::new(&directory.file, name))?;
@@ -304,6 +360,10 @@ impl Place {
         let there = rustix::fs::statat(&*to.file, new, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         match flags {
             0 => {}
+            _ if !self.keeps => {
+                let flags = RenameFlags::from_bits_retain(flags);
+                return renameat_with(&*from.file, old, &*to.file, new, flags).map(|()| Vec::new());
+            }
             libc::RENAME_NOREPLACE if there => return Err(Errno::EXIST),
             libc::RENAME_NOREPLACE => {}
             _ => return Err(Errno::INVAL),
@@ -314,12 +374,24 @@ impl Place {
         to.change.set(change);
         let (number, _) = self.tree.look_up(&to.file, new)?;
         self.tree.get(number)?.change.set(change);
-        self.tree.forget(number, 1);
+        self.forget(number, 1);
         Ok(Vec::new())
     }
 
+    /// What a file holds in a range, and its names, are durable; unless the place lies.
+    pub(super) fn sync_range(&mut self, node: &Node, range: &std::ops::Range<u64>) {
+        if self.lies {
+            return;
+        }
+        let mut images = node.images.borrow_mut();
+        let before = images.bytes();
+        images.make_durable(range);
+        self.images_bytes = (self.images_bytes + images.bytes()).saturating_sub(before);
+        self.names.sync(node.change.get());
+    }
+
     /// What a file holds now, and its names, are durable; unless the place lies.
-    fn sync(&mut self, number: u64) -> Result<()> {
+    pub(super) fn sync(&mut self, number: u64) -> Result<()> {
         if self.lies {
             return Ok(());
         }
@@ -329,29 +401,29 @@ impl Place {
         images.clear();
         drop(images);
         self.names.sync(node.change.get());
-        self.tree.drop_if_unneeded(number);
+        if let Some(closed) = self.tree.drop_if_unneeded(number) {
+            self.release(&closed);
+        }
         Ok(())
     }
+}
 
-    /// Takes back what was not synced, all of it or what chance says.
-    pub(super) fn cut_power(mut self, fate: Fate) -> Result<Lost> {
-        let mut chance = Chance(fate);
-        let mut lost = Lost::default();
-        for node in self.tree.all() {
-            let Some((durable, old)) = node.images.borrow_mut().take() else { continue };
-            let size = node.stat()?.st_size as u64;
-            let kept = if size > durable { chance.size(durable, size) } else { durable };
-            lost.bytes += size.saturating_sub(kept);
-            lost.files += 1;
-            ftruncate(&*node.file, kept)?;
-            for (offset, bytes) in old {
-                lost.bytes += put_back(&node.file, offset, &bytes, &mut chance)?;
-            }
+/// The times of a change of attributes; what is not set stays.
+fn times(request: &Request<'_>, what: u32) -> Option<Timestamps> {
+    let time = |set: u32, now: u32, seconds: usize, nanos: usize| {
+        if what & now != 0 {
+            return Some(Timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW });
         }
-        let keep = chance.below(self.names.pending());
-        lost.names = self.names.take_back(keep)? as u64;
-        Ok(lost)
-    }
+        if what & set == 0 {
+            return Some(Timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT });
+        }
+        let (tv_sec, tv_nsec) = (request.u64(seconds)? as i64, request.u32(nanos)?.into());
+        Some(Timespec { tv_sec, tv_nsec })
+    };
+    Some(Timestamps {
+        last_access: time(SET_ATIME, SET_ATIME_NOW, 32, 56)?,
+        last_modification: time(SET_MTIME, SET_MTIME_NOW, 40, 60)?,
+    })
 }
 
 fn must_be_empty(directory: &File, name: &CStr) -> Result<()> {
@@ -361,53 +433,4 @@ fn must_be_empty(directory: &File, name: &CStr) -> Result<()> {
         !entry.as_ref().is_ok_and(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."))
     });
     if names.count() == 0 { Ok(()) } else { Err(Errno::NOTEMPTY) }
-}
-
-/// Writes old bytes back, sector by sector where chance spares some; tells how many.
-fn put_back(file: &File, offset: u64, bytes: &[u8], chance: &mut Chance) -> Result<u64> {
-    let mut lost = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        let sector_end = (offset + at as u64 + 1).next_multiple_of(SECTOR) - offset;
-        let end = (sector_end as usize).min(bytes.len());
-        if !chance.survives() {
-            file.write_all_at(&bytes[at..end], offset + at as u64)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            lost += (end - at) as u64;
-        }
-        at = end;
-    }
-    Ok(lost)
-}
-
-/// Decides what survives.
-struct Chance(Fate);
-
-impl Chance {
-    /// A number below 2^64, by splitmix64 (Steele, Lea, Flood, OOPSLA 2014); `None` where all is
-    /// lost.
-    fn draw(&mut self) -> Option<u64> {
-        let Fate::Some { seed } = &mut self.0 else { return None };
-        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = *seed;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Some(mixed ^ (mixed >> 31))
-    }
-
-    fn survives(&mut self) -> bool {
-        self.draw().is_some_and(|drawn| drawn & 1 == 1)
-    }
-
-    /// Of so many changes in order, how many survive.
-    fn below(&mut self, count: usize) -> usize {
-        self.draw().map_or(0, |drawn| (drawn % (count as u64 + 1)) as usize)
-    }
-
-    /// How far a file that has grown is left, in whole sectors.
-    fn size(&mut self, durable: u64, size: u64) -> u64 {
-        let sectors = (size - durable).div_ceil(SECTOR);
-        let kept = self.below(sectors as usize) as u64 * SECTOR;
-        (durable + kept).min(size)
-    }
 }

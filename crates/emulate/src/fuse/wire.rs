@@ -10,18 +10,29 @@ const MAJOR: u32 = 7;
 const MINOR: u32 = 31;
 
 /// Largest write that the kernel may send, bytes.
-pub(super) const WRITE_MAX: usize = 1 << 20;
+pub(crate) const WRITE_MAX: usize = 1 << 20;
 
 /// Header and fixed part of a write in front of its data.
-pub(super) const BUFFER: usize = WRITE_MAX + 4096;
+pub(crate) const BUFFER: usize = WRITE_MAX + 4096;
 
-/// `FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_ASYNC_DIO | FUSE_NO_OPEN_SUPPORT | FUSE_MAX_PAGES |
-/// FUSE_NO_OPENDIR_SUPPORT`: requests may overlap and be large, and files need no handles.
-const FEATURES: u32 = 1 | 1 << 5 | 1 << 15 | 1 << 17 | 1 << 22 | 1 << 24;
+/// `FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
+/// FUSE_NO_OPENDIR_SUPPORT`: requests may overlap and be large, and directories need no handles.
+const FEATURES: u32 = 1 | 1 << 5 | 1 << 15 | 1 << 18 | 1 << 22 | 1 << 24;
+
+/// `FUSE_WRITEBACK_CACHE`: the kernel keeps what was written and sends it later.
+const WRITE_BACK: u32 = 1 << 16;
+
+/// Requests that the kernel may send without waiting for an answer, such as pages written back.
+const BACKGROUND_MAX: u16 = 1024;
+
+/// `FOPEN_DIRECT_IO`, `FOPEN_KEEP_CACHE`, `FOPEN_PARALLEL_DIRECT_WRITES`: how a file is opened.
+pub(crate) const OPEN_DIRECT: u32 = 1;
+pub(crate) const OPEN_CACHED: u32 = 1 << 1;
+pub(crate) const OPEN_PARALLEL: u32 = 1 << 6;
 
 /// What the kernel asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
+pub(crate) enum Op {
     Lookup,
     Forget,
     GetAttr,
@@ -34,9 +45,11 @@ pub(super) enum Op {
     RmDir,
     Rename,
     Link,
+    Open,
     Read,
     Write,
     StatFs,
+    Release,
     FSync,
     Init,
     ReadDir,
@@ -65,9 +78,11 @@ impl Op {
             11 => Self::RmDir,
             12 => Self::Rename,
             13 => Self::Link,
+            14 => Self::Open,
             15 => Self::Read,
             16 => Self::Write,
             17 => Self::StatFs,
+            18 => Self::Release,
             20 => Self::FSync,
             26 => Self::Init,
             28 => Self::ReadDir,
@@ -84,18 +99,18 @@ impl Op {
 
 /// A request within the buffer that it was read into.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request<'a> {
-    pub(super) op: Op,
-    pub(super) unique: u64,
-    pub(super) node: u64,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) body: &'a [u8],
+pub(crate) struct Request<'a> {
+    pub(crate) op: Op,
+    pub(crate) unique: u64,
+    pub(crate) node: u64,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
     /// Reads the header; `None` where there is none.
-    pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let header = Self { op: Op::Other, unique: 0, node: 0, uid: 0, gid: 0, body: bytes };
         Some(Self {
             op: Op::of(header.u32(4)?),
@@ -107,16 +122,16 @@ impl<'a> Request<'a> {
         })
     }
 
-    pub(super) fn u32(&self, at: usize) -> Option<u32> {
+    pub(crate) fn u32(&self, at: usize) -> Option<u32> {
         Some(u32::from_ne_bytes(self.body.get(at..at + 4)?.try_into().ok()?))
     }
 
-    pub(super) fn u64(&self, at: usize) -> Option<u64> {
+    pub(crate) fn u64(&self, at: usize) -> Option<u64> {
         Some(u64::from_ne_bytes(self.body.get(at..at + 8)?.try_into().ok()?))
     }
 
     /// The n-th text that ends in a zero, after the fixed part.
-    pub(super) fn name(&self, fixed: usize, index: usize) -> Option<&'a std::ffi::CStr> {
+    pub(crate) fn name(&self, fixed: usize, index: usize) -> Option<&'a std::ffi::CStr> {
         let mut rest = self.body.get(fixed..)?;
         for _ in 0..index {
             rest = &rest[rest.iter().position(|&byte| byte == 0)? + 1..];
@@ -127,18 +142,18 @@ impl<'a> Request<'a> {
 
 /// A reply's body under construction.
 #[derive(Debug, Default)]
-pub(super) struct Body(pub(super) Vec<u8>);
+pub(crate) struct Body(pub(crate) Vec<u8>);
 
 impl Body {
     fn u16(&mut self, value: u16) {
         self.0.extend(value.to_ne_bytes());
     }
 
-    pub(super) fn u32(&mut self, value: u32) {
+    pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend(value.to_ne_bytes());
     }
 
-    pub(super) fn u64(&mut self, value: u64) {
+    pub(crate) fn u64(&mut self, value: u64) {
         self.0.extend(value.to_ne_bytes());
     }
 
@@ -159,7 +174,7 @@ impl Body {
     }
 
     /// `fuse_entry_out`: a name's node. The kernel may keep it for a second.
-    pub(super) fn entry(node: u64, stat: &Stat) -> Self {
+    pub(crate) fn entry(node: u64, stat: &Stat) -> Self {
         let mut body = Self::default();
         for value in [node, 0, 1, 1, 0] {
             body.u64(value);
@@ -169,7 +184,7 @@ impl Body {
     }
 
     /// `fuse_attr_out`.
-    pub(super) fn attr(node: u64, stat: &Stat) -> Self {
+    pub(crate) fn attr(node: u64, stat: &Stat) -> Self {
         let mut body = Self::default();
         body.u64(1);
         body.u64(0);
@@ -177,16 +192,26 @@ impl Body {
         body
     }
 
-    /// `fuse_init_out`.
-    pub(super) fn init(request: &Request<'_>) -> Option<Self> {
-        let (minor, readahead, offered) = (request.u32(4)?, request.u32(8)?, request.u32(12)?);
+    /// `fuse_open_out`, without a handle.
+    pub(crate) fn open(flags: u32) -> Self {
         let mut body = Self::default();
-        for value in [MAJOR, MINOR.min(minor), readahead, FEATURES & offered] {
+        body.u64(0);
+        body.u32(flags);
+        body.u32(0);
+        body
+    }
+
+    /// `fuse_init_out`.
+    pub(crate) fn init(request: &Request<'_>, write_back: bool) -> Option<Self> {
+        let (minor, readahead, offered) = (request.u32(4)?, request.u32(8)?, request.u32(12)?);
+        let features = if write_back { FEATURES | WRITE_BACK } else { FEATURES };
+        let mut body = Self::default();
+        for value in [MAJOR, MINOR.min(minor), readahead, features & offered] {
             body.u32(value);
         }
         // Requests in the background, and how many of them are a congestion.
-        body.u16(64);
-        body.u16(48);
+        body.u16(BACKGROUND_MAX);
+        body.u16(BACKGROUND_MAX / 4 * 3);
         body.u32(WRITE_MAX as u32);
         // Granularity of times, ns.
         body.u32(1);
@@ -197,7 +222,7 @@ impl Body {
     }
 
     /// `fuse_dirent`; false where it does not fit into `limit`.
-    pub(super) fn dirent(
+    pub(crate) fn dirent(
         &mut self,
         ino: u64,
         next: u64,
@@ -221,7 +246,7 @@ impl Body {
 }
 
 /// A whole reply: `error` is 0 or a negative errno.
-pub(super) fn reply(unique: u64, error: i32, body: &[u8]) -> Vec<u8> {
+pub(crate) fn reply(unique: u64, error: i32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(16 + body.len());
     bytes.extend((16 + body.len() as u32).to_ne_bytes());
     bytes.extend(error.to_ne_bytes());
@@ -244,7 +269,7 @@ mod tests {
         let mut bytes = vec![0; 40];
         bytes.extend(body);
         let request = Request::parse(&bytes).unwrap();
-        assert_eq!(Body::init(&request).unwrap().0.len(), 64);
+        assert_eq!(Body::init(&request, true).unwrap().0.len(), 64);
         assert_eq!(reply(1, 0, &[1, 2]).len(), 18);
     }
 

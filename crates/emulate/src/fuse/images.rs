@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Old bytes of one file.
 #[derive(Debug, Default)]
-pub(super) struct Images {
+pub(crate) struct Images {
     /// Size at the last sync; `None` while nothing has changed since.
     durable_size: Option<u64>,
     /// Old bytes by their offset; they do not overlap.
@@ -19,22 +19,22 @@ pub(super) struct Images {
 
 impl Images {
     /// Whether nothing has changed since the last sync.
-    pub(super) fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.durable_size.is_none()
     }
 
     /// Bytes of memory that the images take.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Says that the file, now of `size` bytes, is about to change.
-    pub(super) fn begin(&mut self, size: u64) {
+    pub(crate) fn begin(&mut self, size: u64) {
         self.durable_size.get_or_insert(size);
     }
 
     /// The parts of `range` whose old bytes must be kept before they are written over.
-    pub(super) fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let end = range.end.min(self.durable_size.unwrap_or(0));
         let mut at = range.start;
         let mut found = Vec::new();
@@ -55,7 +55,7 @@ impl Images {
     }
 
     /// Keeps old bytes of a part that [`Images::missing`] named.
-    pub(super) fn keep(&mut self, offset: u64, bytes: Vec<u8>) {
+    pub(crate) fn keep(&mut self, offset: u64, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             self.bytes += bytes.len() as u64;
             let replaced = self.old.insert(offset, bytes);
@@ -64,12 +64,35 @@ impl Images {
     }
 
     /// The file was synced: what it holds now is durable.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
+    /// The bytes of `range`, which were written, are durable as they are; what lies around them is
+    /// not. A file that ended before them is as long as they reach, with zeros in between.
+    pub(crate) fn make_durable(&mut self, range: &Range<u64>) {
+        let Some(size) = self.durable_size else { return };
+        let before = self.old.range(..range.start).next_back();
+        let reaching = before.filter(|(start, bytes)| *start + bytes.len() as u64 > range.start);
+        let mut touched: Vec<u64> = reaching.map(|(start, _)| *start).into_iter().collect();
+        touched.extend(self.old.range(range.clone()).map(|(start, _)| *start));
+        for start in touched {
+            let mut bytes = self.old.remove(&start).expect("it was found above");
+            self.bytes -= bytes.len() as u64;
+            if start + bytes.len() as u64 > range.end {
+                self.keep(range.end, bytes.split_off((range.end - start) as usize));
+            }
+            bytes.truncate(range.start.saturating_sub(start) as usize);
+            self.keep(start, bytes);
+        }
+        if range.end > size {
+            self.keep(size, vec![0; range.start.saturating_sub(size) as usize]);
+            self.durable_size = Some(range.end);
+        }
+    }
+
     /// The size to go back to, and the old bytes with their offsets.
-    pub(super) fn take(&mut self) -> Option<(u64, BTreeMap<u64, Vec<u8>>)> {
+    pub(crate) fn take(&mut self) -> Option<(u64, BTreeMap<u64, Vec<u8>>)> {
         let images = std::mem::take(self);
         images.durable_size.map(|size| (size, images.old))
     }
@@ -85,6 +108,7 @@ mod tests {
     enum Change {
         Write(u64, Vec<u8>),
         Truncate(u64),
+        WriteThrough(u64, Vec<u8>),
         Sync,
     }
 
@@ -92,6 +116,8 @@ mod tests {
         prop_oneof![
             8 => (0..60u64, prop::collection::vec(any::<u8>(), 1..20)).prop_map(|(at, bytes)| Change::Write(at, bytes)),
             2 => (0..80u64).prop_map(Change::Truncate),
+            2 => (0..60u64, prop::collection::vec(any::<u8>(), 1..20))
+                .prop_map(|(at, bytes)| Change::WriteThrough(at, bytes)),
             1 => Just(Change::Sync),
         ]
     }
@@ -116,6 +142,15 @@ mod tests {
                         about_to(&mut images, &file, at..at + bytes.len() as u64);
                         file.resize(file.len().max(at as usize + bytes.len()), 0);
                         file[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
+                    }
+                    Change::WriteThrough(at, bytes) => {
+                        let range = at as usize..at as usize + bytes.len();
+                        about_to(&mut images, &file, at..range.end as u64);
+                        for file in [&mut file, &mut synced] {
+                            file.resize(file.len().max(range.end), 0);
+                            file[range.clone()].copy_from_slice(&bytes);
+                        }
+                        images.make_durable(&(at..range.end as u64));
                     }
                     Change::Truncate(size) => {
                         about_to(&mut images, &file, size..u64::MAX);

@@ -1,0 +1,79 @@
+//! One mounted place as a port of the server: requests in, answers out, over `/dev/fuse`.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use super::place::Place;
+use super::wire::{self, Request, reply};
+use crate::port::{Port, Taken};
+
+/// A place and the kernel's end of it.
+pub(crate) struct FusePort {
+    device: File,
+    pub(crate) place: Place,
+    buffer: Vec<u8>,
+}
+
+impl FusePort {
+    /// `device` is an open `/dev/fuse` that does not block.
+    pub(crate) fn new(device: File, place: Place) -> Self {
+        Self { device, place, buffer: vec![0; wire::BUFFER] }
+    }
+}
+
+impl Port for FusePort {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    fn take(&mut self) -> io::Result<Taken> {
+        let length = match self.device.read(&mut self.buffer) {
+            Ok(length) => length,
+            Err(error) => {
+                return match error.raw_os_error() {
+                    Some(libc::EAGAIN) => Ok(Taken::Nothing),
+                    // Interrupted, or the request was withdrawn.
+                    Some(libc::EINTR | libc::ENOENT) => Ok(Taken::Answered),
+                    // Not mounted yet.
+                    Some(libc::EPERM) => {
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                        Ok(Taken::Nothing)
+                    }
+                    // Unmounted, or taken away by force.
+                    Some(libc::ENODEV | libc::ECONNABORTED) => Ok(Taken::Ended),
+                    _ => Err(error),
+                };
+            }
+        };
+        let Some(request) = Request::parse(&self.buffer[..length]) else {
+            return Ok(Taken::Answered);
+        };
+        let unique = request.unique;
+        let Some(answer) = self.place.answer(&request) else { return Ok(Taken::Answered) };
+        let (bytes, is_good) = match answer.body {
+            Ok(body) => (reply(unique, 0, &body), true),
+            Err(error) => (reply(unique, -error.raw_os_error(), &[]), false),
+        };
+        if answer.charge.is_free() || !is_good {
+            self.send(&bytes)?;
+            return Ok(Taken::Answered);
+        }
+        Ok(Taken::Job(answer.charge, bytes))
+    }
+
+    fn send(&mut self, reply: &[u8]) -> io::Result<()> {
+        match self.device.write_all(reply) {
+            Ok(()) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                // A request whose caller was killed takes no answer; an unmounted place none at all.
+                Some(libc::ENOENT | libc::EINVAL | libc::ENODEV | libc::EPERM) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn cut_power(&mut self, fate: crate::Fate) -> io::Result<crate::Lost> {
+        Ok(self.place.cut_power(fate)?)
+    }
+}

@@ -1,0 +1,440 @@
+//! A device model that is asked in real time: requests arrive when they arrive, answers leave when
+//! the model says, less what the path to the user takes.
+//!
+//! Time is passed in, so that all of it is tested in virtual time. The clock of the device is real
+//! time since the line was made. A model whose completions are known at arrival goes through a heap
+//! of deadlines; one that looks at its queue ([`model::Queued`]) is led from event to event, never
+//! further than the time that has passed, so that later arrivals change its completions as they
+//! would those of the real device.
+//!
+//! A job is what one request of the user costs: parts that go to the device side by side, then a
+//! flush behind them where the request was to be durable on its own (FUA, `O_DSYNC`).
+//!
+//! Invariants: every job is answered once; none before it arrived, none before the model completes
+//! it less the path's cost; the device's clock never runs back.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use model::Device;
+use trace::{Op, Request};
+use units::{Bytes, Nanos};
+
+use crate::counters::Counters;
+
+/// Longest piece that the device is given at once, bytes; a longer one is cut.
+const PART_BYTES_MAX: u64 = 1 << 30;
+
+/// One request to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Read, write, trim or flush.
+    pub op: Op,
+    /// Where, bytes.
+    pub offset: u64,
+    /// How much, bytes; 0 for a flush.
+    pub len: u64,
+}
+
+/// What answering one request of the user costs on the device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// Served side by side.
+    pub parts: Vec<Part>,
+    /// A flush after all of them.
+    pub then_flush: bool,
+}
+
+impl Charge {
+    /// A request that costs nothing.
+    pub const FREE: Self = Self { parts: Vec::new(), then_flush: false };
+
+    /// Whether it costs nothing.
+    pub fn is_free(&self) -> bool {
+        self.parts.is_empty() && !self.then_flush
+    }
+
+    /// What it is counted as, and its bytes.
+    fn kind(&self) -> (Op, u64) {
+        let op = self.parts.first().map_or(Op::Flush, |part| part.op);
+        (op, self.parts.iter().map(|part| part.len).sum())
+    }
+}
+
+/// A job whose answer is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Done<T> {
+    /// What the caller gave with it.
+    pub(crate) payload: T,
+}
+
+/// A job that the device works at.
+struct Open<T> {
+    payload: T,
+    op: Op,
+    bytes: u64,
+    /// Real time, ns.
+    arrived: u64,
+    parts_left: usize,
+    then_flush: bool,
+    /// Latest completion of its parts, on the device's clock.
+    at: u64,
+}
+
+/// A device and the jobs on it.
+pub(crate) struct Line<T> {
+    device: Box<dyn Device>,
+    is_queued: bool,
+    /// Real time at which the device's clock was 0.
+    origin: u64,
+    /// Newest time that the device was told.
+    clock: u64,
+    /// What a request and its answer need on the way between the user and us, ns.
+    path: u64,
+    /// Completions that are known, on the device's clock, by slot.
+    due: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    pushed: u64,
+    open: Vec<Option<Open<T>>>,
+    unused: Vec<usize>,
+    counters: Counters,
+}
+
+impl<T> Line<T> {
+    /// A line of `device`, whose clock starts at the real time `now`.
+    pub(crate) fn new(mut device: Box<dyn Device>, now: u64) -> Self {
+        Self {
+            is_queued: device.queued().is_some(),
+            device,
+            origin: now,
+            clock: 0,
+            path: 0,
+            due: BinaryHeap::new(),
+            pushed: 0,
+            open: Vec::new(),
+            unused: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Sets what the path takes, ns.
+    pub(crate) fn set_path(&mut self, ns: u64) {
+        self.path = ns;
+    }
+
+    /// Another device takes over, idle; what the one before works at completes at once.
+    pub(crate) fn replace(&mut self, mut device: Box<dyn Device>, now: u64) {
+        self.due.clear();
+        for (slot, open) in self.open.iter_mut().enumerate() {
+            if let Some(open) = open {
+                (open.parts_left, open.then_flush) = (1, false);
+                self.due.push(Reverse((0, 0, slot)));
+            }
+        }
+        self.is_queued = device.queued().is_some();
+        (self.device, self.origin, self.clock) = (device, now, 0);
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn device(&self) -> &dyn Device {
+        &*self.device
+    }
+
+    /// Jobs that are not answered.
+    pub(crate) fn depth(&self) -> usize {
+        self.open.len() - self.unused.len()
+    }
+
+    /// A request that costs something arrives.
+    pub(crate) fn arrive(&mut self, now: u64, charge: &Charge, payload: T) {
+        let (op, bytes) = charge.kind();
+        let open = Open {
+            payload,
+            op,
+            bytes,
+            arrived: now,
+            parts_left: charge.parts.len(),
+            then_flush: charge.then_flush,
+            at: 0,
+        };
+        let slot = self.unused.pop().unwrap_or_else(|| {
+            self.open.push(None);
+            self.open.len() - 1
+        });
+        self.open[slot] = Some(open);
+        self.counters.arrived(self.depth());
+        let at = now.saturating_sub(self.origin);
+        for part in &charge.parts {
+            self.submit(at, slot, part);
+        }
+        if charge.parts.is_empty() {
+            self.part_done(slot, at);
+        }
+    }
+
+    fn submit(&mut self, at: u64, slot: usize, part: &Part) {
+        self.clock = self.clock.max(at);
+        let now = Nanos(self.clock);
+        let len = part.len.min(PART_BYTES_MAX) as u32;
+        let request = Request { due: now, offset: Bytes(part.offset), len, op: part.op, stream: 0 };
+        if self.is_queued {
+            let queued = self.device.queued().expect("it was when the line was made");
+            queued.arrive(now, slot as u64, &request);
+        } else {
+            let completion = self.device.submit(now, &request).0;
+            self.pushed += 1;
+            self.due.push(Reverse((completion, self.pushed, slot)));
+        }
+    }
+
+    /// A part of a job completed at `at`; tells whether the job is done.
+    fn part_done(&mut self, slot: usize, at: u64) -> bool {
+        let open = self.open[slot].as_mut().expect("a part belongs to an open job");
+        open.at = open.at.max(at);
+        open.parts_left = open.parts_left.saturating_sub(1);
+        if open.parts_left > 0 {
+            return false;
+        }
+        if !std::mem::take(&mut open.then_flush) {
+            return true;
+        }
+        open.parts_left = 1;
+        let at = open.at;
+        self.submit(at, slot, &Part { op: Op::Flush, offset: 0, len: 0 });
+        false
+    }
+
+    /// When to call [`Line::finish`] next, in real time; `None` while nothing is under way.
+    pub(crate) fn next_at(&mut self) -> Option<u64> {
+        self.next_event().map(|at| (self.origin + at).saturating_sub(self.path))
+    }
+
+    fn next_event(&mut self) -> Option<u64> {
+        let known = self.due.peek().map(|Reverse((at, ..))| *at);
+        if !self.is_queued {
+            return known;
+        }
+        let queued = self.device.queued().expect("it was when the line was made");
+        let inside = queued.next_event().map(|at| at.0);
+        known.into_iter().chain(inside).min()
+    }
+
+    /// Takes out the jobs whose answer is due at the real time `now`.
+    pub(crate) fn finish(&mut self, now: u64, done: &mut Vec<Done<T>>) {
+        let until = (now + self.path).saturating_sub(self.origin);
+        while let Some(at) = self.next_event().filter(|at| *at <= until) {
+            let known = self.due.peek().is_some_and(|Reverse((known, ..))| *known <= at);
+            let (slot, at) = if known {
+                let Reverse((at, _, slot)) = self.due.pop().expect("it was there a line above");
+                (slot, at)
+            } else {
+                self.clock = self.clock.max(at);
+                let queued = self.device.queued().expect("it was when the line was made");
+                let Some((at, ticket)) = queued.next_completion(Nanos(at)) else { continue };
+                (ticket as usize, at.0)
+            };
+            if self.part_done(slot, at) {
+                done.push(self.close(slot, now));
+            }
+        }
+    }
+
+    fn close(&mut self, slot: usize, now: u64) -> Done<T> {
+        let open = self.open[slot].take().expect("a job is closed once");
+        self.unused.push(slot);
+        let arrived = open.arrived.saturating_sub(self.origin);
+        let target = (self.origin + open.at).saturating_sub(self.path).max(open.arrived);
+        let service = open.at.saturating_sub(arrived);
+        self.counters.answered(open.op, open.bytes, service, now.saturating_sub(target));
+        Done { payload: open.payload }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use model::queued::{self, Ahead, Queued};
+    use model::ram::{Ram, RamParameters};
+    use proptest::prelude::*;
+    use trace::Trace;
+
+    use super::*;
+
+    /// 100 ns a request, whatever it is, on so many ports.
+    fn ram(ports: u32) -> Box<dyn Device> {
+        let parameters =
+            RamParameters { capacity: None, latency_ns: 100.0, bytes_per_s: 1e15, ports };
+        Box::new(Ram::new(&parameters))
+    }
+
+    fn charge(op: Op, then_flush: bool) -> Charge {
+        Charge { parts: vec![Part { op, offset: 0, len: 4096 }], then_flush }
+    }
+
+    /// Lets everything complete; gives (time of the answer, payload).
+    fn drain(line: &mut Line<u32>) -> Vec<(u64, u32)> {
+        let mut found = Vec::new();
+        let mut done = Vec::new();
+        while let Some(at) = line.next_at() {
+            line.finish(at, &mut done);
+            found.extend(done.drain(..).map(|done| (at, done.payload)));
+        }
+        found
+    }
+
+    #[test]
+    fn answers_leave_when_the_model_says_less_the_path() {
+        let mut line = Line::new(ram(1), 1000);
+        line.arrive(1000, &charge(Op::Read, false), 1);
+        line.arrive(1010, &charge(Op::Read, false), 2);
+        let mut done = Vec::new();
+        line.finish(1099, &mut done);
+        assert!(done.is_empty());
+        line.set_path(7);
+        assert_eq!(drain(&mut line), [(1093, 1), (1193, 2)]);
+        assert_eq!(line.depth(), 0);
+    }
+
+    #[test]
+    fn a_forced_write_takes_a_flush_after_it() {
+        let mut line = Line::new(ram(4), 0);
+        line.arrive(0, &charge(Op::Write, true), 1);
+        line.arrive(0, &Charge { parts: Vec::new(), then_flush: true }, 2);
+        assert_eq!(drain(&mut line), [(100, 2), (200, 1)]);
+    }
+
+    #[test]
+    fn a_late_answer_is_counted_as_late_and_never_as_service() {
+        let mut line = Line::new(ram(1), 0);
+        line.arrive(0, &charge(Op::Read, false), 1);
+        let mut done = Vec::new();
+        line.finish(350, &mut done);
+        assert_eq!(done.len(), 1);
+        let counters = line.counters();
+        assert_eq!((counters.lateness.max(), counters.of(Op::Read).service.max()), (250, 100));
+    }
+
+    #[test]
+    fn a_device_that_is_replaced_owes_nothing() {
+        let mut line = Line::new(ram(1), 0);
+        line.arrive(0, &charge(Op::Read, true), 1);
+        line.replace(ram(1), 50);
+        assert_eq!(drain(&mut line), [(50, 1)]);
+        line.arrive(60, &charge(Op::Read, false), 2);
+        assert_eq!(drain(&mut line), [(160, 2)]);
+    }
+
+    /// One server that takes `offset` ns, the lowest of those that wait first.
+    #[derive(Default)]
+    struct LowestFirst {
+        clock: u64,
+        /// (offset, ticket)
+        waiting: Vec<(u64, u64)>,
+        /// (end, ticket)
+        serving: Option<(u64, u64)>,
+        ahead: Ahead,
+    }
+
+    impl LowestFirst {
+        fn start(&mut self) {
+            if self.serving.is_none() && !self.waiting.is_empty() {
+                self.waiting.sort_by_key(|(offset, _)| *offset);
+                let (offset, ticket) = self.waiting.remove(0);
+                self.serving = Some((self.clock + offset, ticket));
+            }
+        }
+    }
+
+    impl Queued for LowestFirst {
+        fn arrive(&mut self, now: Nanos, ticket: u64, request: &Request) {
+            assert!(now.0 >= self.clock, "time runs back");
+            self.clock = now.0;
+            self.waiting.push((request.offset.0, ticket));
+            self.start();
+        }
+
+        fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)> {
+            let (end, ticket) = self.serving.filter(|(end, _)| *end <= until.0)?;
+            self.clock = end;
+            self.serving = None;
+            self.start();
+            Some((Nanos(end), ticket))
+        }
+
+        fn next_event(&mut self) -> Option<Nanos> {
+            self.serving.map(|(end, _)| Nanos(end))
+        }
+    }
+
+    impl Device for LowestFirst {
+        fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+            queued::submit(self, now, request)
+        }
+
+        fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
+            let mut ahead = std::mem::take(&mut self.ahead);
+            queued::submit_due(self, &mut ahead, trace, range, completions);
+            self.ahead = ahead;
+        }
+
+        fn queued(&mut self) -> Option<&mut dyn Queued> {
+            Some(self)
+        }
+    }
+
+    /// (gap, offset) as a trace.
+    fn trace(requests: Vec<(u64, u64)>) -> Trace {
+        let mut trace = Trace::default();
+        trace.streams.push(trace::Stream { name: "data".to_owned() });
+        let mut due = 0;
+        for (gap, offset) in requests {
+            due += gap;
+            let (at, offset) = (Nanos(due), Bytes(offset));
+            trace.push(Request { due: at, offset, len: 512, op: Op::Read, stream: 0 });
+        }
+        trace
+    }
+
+    /// When the line answers the requests of a trace, with an exact clock.
+    fn serve(trace: &Trace, device: Box<dyn Device>) -> Vec<u64> {
+        let mut line = Line::new(device, 0);
+        let mut found = vec![0; trace.count()];
+        let mut done = Vec::new();
+        let mut next = 0;
+        while next < trace.count() || line.depth() > 0 {
+            let arrival = trace.due.get(next).copied();
+            let event = line.next_at();
+            if let Some(at) = arrival.filter(|at| event.is_none_or(|event| *at < event)) {
+                let request = trace.request(next);
+                let part =
+                    Part { op: request.op, offset: request.offset.0, len: request.len.into() };
+                line.arrive(at, &Charge { parts: vec![part], then_flush: false }, next as u32);
+                next += 1;
+                continue;
+            }
+            let at = event.expect("something is under way");
+            line.finish(at, &mut done);
+            for done in done.drain(..) {
+                found[done.payload as usize] = at;
+            }
+        }
+        found
+    }
+
+    proptest! {
+        /// Served in real time with an exact clock, a device that looks at its queue completes its
+        /// requests when it does in a replay that knows all arrivals.
+        #[test]
+        fn a_queued_device_answers_as_it_does_in_a_replay(
+            requests in prop::collection::vec((0u64..3000, 1u64..2000), 1..60),
+        ) {
+            let trace = trace(requests);
+            let mut expected = vec![0; trace.count()];
+            LowestFirst::default().submit_due(&trace, 0..trace.count(), &mut expected);
+            prop_assert_eq!(serve(&trace, Box::new(LowestFirst::default())), expected);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What came of serving a device.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use events::Warning;
+use serde::Serialize;
+use stats::Histogram;
+use trace::Op;
+
+use crate::Lost;
+use crate::counters::OpCounters;
+
+/// An emulation is called late where 99 % of its answers are later than this part of what the model
+/// gives the typical request.
+const LATE_SHARE: f64 = 0.2;
+
+/// Requests of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpOutcome {
+    /// `read`, `write`, `trim`, `flush`.
+    pub op: &'static str,
+    /// Requests answered.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// What the model gave them, us: the mean.
+    pub service_us_mean: f64,
+    /// The median.
+    pub service_us_p50: f64,
+    /// The 99th percentile.
+    pub service_us_p99: f64,
+}
+
+impl OpOutcome {
+    pub(crate) fn of(op: Op, counters: &OpCounters) -> Self {
+        let service = &counters.service;
+        let quantile = |q| if service.is_empty() { 0.0 } else { service.quantile(q) as f64 / 1e3 };
+        Self {
+            op: op.name(),
+            requests: counters.requests,
+            bytes: counters.bytes,
+            service_us_mean: if service.is_empty() { 0.0 } else { service.mean() / 1e3 },
+            service_us_p50: quantile(0.5),
+            service_us_p99: quantile(0.99),
+        }
+    }
+}
+
+/// What came of serving one device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The device.
+    pub device: String,
+    /// The directories that were on it.
+    pub directories: Vec<PathBuf>,
+    /// How long it was served, seconds.
+    pub elapsed_s: f64,
+    /// Requests by kind.
+    pub ops: Vec<OpOutcome>,
+    /// Most requests at once.
+    pub depth_max: usize,
+    /// What the path between program and emulator takes, which answers leave earlier by, us.
+    pub path_us: f64,
+    /// What the model gave the typical request, us.
+    pub service_us_p50: f64,
+    /// How much later than they should the answers left, ns.
+    pub lateness: Histogram,
+    /// The model's own counters.
+    pub model: BTreeMap<String, u64>,
+    /// What was lost, where the power was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+}
+
+impl Outcome {
+    /// Requests answered.
+    pub fn requests(&self) -> u64 {
+        self.ops.iter().map(|op| op.requests).sum()
+    }
+
+    /// 99 % of the answers left no later than this after they should have, us.
+    pub fn lateness_us_p99(&self) -> f64 {
+        if self.lateness.is_empty() { 0.0 } else { self.lateness.quantile(0.99) as f64 / 1e3 }
+    }
+
+    /// What makes the emulation suspect.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let late = self.lateness_us_p99();
+        if self.requests() == 0 || late <= self.service_us_p50 * LATE_SHARE {
+            return Vec::new();
+        }
+        let message = format!(
+            "{}: 1 % of the answers left {late:.0} us late or more, where the device takes {:.0} us",
+            self.device, self.service_us_p50
+        );
+        let hint = "run it with fewer other programs, or emulate a slower device";
+        vec![Warning::new("emulate", "emulation_late", message).with_hint(hint)]
+    }
+}

@@ -1,0 +1,208 @@
+//! The event loop of one device: takes requests in from its ports, asks the model, answers on time.
+//!
+//! One thread, no locks on the way of a request. It sleeps until shortly before the next answer is
+//! due and looks in turns at its ports and the clock for the rest, since a sleep ends late by tens of
+//! microseconds.
+
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use model::{Device, Ram, RamParameters};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use units::Nanos;
+
+use crate::clock::{now_ns, punctual};
+use crate::counters::Counters;
+use crate::line::{Done, Line};
+use crate::port::{Port, Taken};
+use crate::{Fate, Lost};
+
+/// Pace of looking at orders and of publishing what was done, ns.
+const CONTROL_EVERY: u64 = 50_000_000;
+/// Requests taken in between two looks at the answers that are due.
+const TAKEN_AT_ONCE: usize = 16;
+
+/// What the thread of a device and its owner tell each other.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// End now; what waits is not answered.
+    pub(crate) stop: AtomicBool,
+    /// The next replacement is the end: what is served from then on is not the user's.
+    pub(crate) closing: AtomicBool,
+    /// What the path to the user takes, ns.
+    pub(crate) path_ns: AtomicU64,
+    /// Takes over from the device so far.
+    pub(crate) replacement: Mutex<Option<Box<dyn Device>>>,
+    /// What was done so far.
+    pub(crate) status: Mutex<Status>,
+    /// What to do with what was not made durable, at the end; nothing is taken back without.
+    pub(crate) fate: Mutex<Option<Fate>>,
+}
+
+/// What a device is doing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Status {
+    pub(crate) counters: Counters,
+    pub(crate) depth: usize,
+    pub(crate) model: Vec<model::Counter>,
+    /// Whether all ports have ended.
+    pub(crate) is_over: bool,
+}
+
+/// A device that takes no time.
+pub(crate) fn instant_device() -> Box<dyn Device> {
+    Box::new(Ram::new(&RamParameters {
+        capacity: None,
+        latency_ns: 0.0,
+        bytes_per_s: 1e18,
+        ports: 1024,
+    }))
+}
+
+type Payload = (usize, Vec<u8>);
+
+/// A device, its ports and its orders.
+pub(crate) struct Server<'a> {
+    line: Line<Payload>,
+    ports: Vec<Option<Box<dyn Port>>>,
+    spin_ns: u64,
+    shared: &'a Shared,
+    done: Vec<Done<Payload>>,
+    /// What is published stays as it is.
+    is_closing: bool,
+}
+
+impl<'a> Server<'a> {
+    pub(crate) fn new(
+        device: Box<dyn Device>,
+        ports: Vec<Box<dyn Port>>,
+        spin: Nanos,
+        shared: &'a Shared,
+    ) -> Self {
+        Self {
+            line: Line::new(device, now_ns()),
+            ports: ports.into_iter().map(Some).collect(),
+            spin_ns: spin.0,
+            shared,
+            done: Vec::new(),
+            is_closing: false,
+        }
+    }
+
+    /// Serves until told to stop or until every port has ended; then takes back what it is told to.
+    pub(crate) fn run(mut self) -> io::Result<Lost> {
+        punctual();
+        let result = self.serve();
+        self.publish();
+        self.shared.status.lock().expect("no panic under the lock").is_over = true;
+        result?;
+        let fate = *self.shared.fate.lock().expect("no panic under the lock");
+        let mut lost = Lost::default();
+        if let Some(fate) = fate {
+            for port in self.ports.iter_mut().flatten() {
+                lost += port.cut_power(fate)?;
+            }
+        }
+        Ok(lost)
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        let mut control_at = 0;
+        loop {
+            let now = now_ns();
+            if now >= control_at {
+                if self.shared.stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                self.control(now);
+                control_at = now + CONTROL_EVERY;
+            }
+            self.answer(now)?;
+            let is_busy = self.take_in()?;
+            if self.ports.iter().all(Option::is_none) {
+                return Ok(());
+            }
+            if !is_busy {
+                self.wait(control_at)?;
+            }
+        }
+    }
+
+    fn control(&mut self, now: u64) {
+        self.line.set_path(self.shared.path_ns.load(Ordering::Relaxed));
+        self.publish();
+        let mut replacement = self.shared.replacement.lock().expect("no panic under the lock");
+        if let Some(device) = replacement.take() {
+            self.is_closing = self.shared.closing.load(Ordering::Relaxed);
+            self.line.replace(device, now);
+        }
+    }
+
+    fn publish(&self) {
+        let mut status = self.shared.status.lock().expect("no panic under the lock");
+        if !self.is_closing && status.counters.requests() != self.line.counters().requests() {
+            status.counters.clone_from(self.line.counters());
+            status.model = self.line.device().counters();
+        }
+        status.depth = self.line.depth();
+    }
+
+    /// Sends the answers that are due.
+    fn answer(&mut self, now: u64) -> io::Result<()> {
+        self.line.finish(now, &mut self.done);
+        for done in self.done.drain(..) {
+            let (port, reply) = done.payload;
+            if let Some(port) = &mut self.ports[port] {
+                port.send(&reply)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what waits, a bounded number of requests per port; tells whether there was any.
+    fn take_in(&mut self) -> io::Result<bool> {
+        let mut is_busy = false;
+        for index in 0..self.ports.len() {
+            for _ in 0..TAKEN_AT_ONCE {
+                let Some(port) = &mut self.ports[index] else { break };
+                match port.take()? {
+                    Taken::Nothing => break,
+                    Taken::Answered => {}
+                    Taken::Job(charge, reply) => {
+                        self.line.arrive(now_ns(), &charge, (index, reply));
+                    }
+                    Taken::Port(port) => self.ports.push(Some(port)),
+                    Taken::Ended => self.ports[index] = None,
+                }
+                is_busy = true;
+            }
+        }
+        Ok(is_busy)
+    }
+
+    /// Sleeps until a request comes, until an answer is nearly due, or until the next control.
+    fn wait(&mut self, control_at: u64) -> io::Result<()> {
+        let now = now_ns();
+        let due = self.line.next_at().map_or(u64::MAX, |at| at.saturating_sub(self.spin_ns));
+        let until = due.min(control_at);
+        if until <= now {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let left = until - now;
+        let left = Timespec {
+            tv_sec: (left / 1_000_000_000) as i64,
+            tv_nsec: (left % 1_000_000_000) as i64,
+        };
+        let mut waiting: Vec<PollFd<'_>> = Vec::with_capacity(self.ports.len());
+        for port in self.ports.iter().flatten() {
+            let out = if port.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
+            waiting.push(PollFd::from_borrowed_fd(port.fd(), PollFlags::IN | out));
+        }
+        match poll(&mut waiting, Some(&left)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Devices served on real mounts.
+
+mod directory;
+mod nbd;
+mod support;

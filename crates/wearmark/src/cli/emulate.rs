@@ -1,0 +1,55 @@
+//! `wearmark emulate`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use units::Nanos;
+
+/// `wearmark emulate`
+#[derive(Debug, Args)]
+pub struct Emulate {
+    /// Shipped profiles by name, or TOML files: one for all directories, or one
+    /// for each
+    #[arg(required = true)]
+    pub profile: Vec<String>,
+    /// A directory whose files lie on the device; repeat for several
+    #[arg(long, short, required_unless_present = "nbd", value_name = "DIR")]
+    pub dir: Vec<PathBuf>,
+    /// Offer the device as a block device at this socket, to any client of the NBD protocol; repeat
+    /// for several
+    #[arg(long, value_name = "SOCKET")]
+    pub nbd: Vec<PathBuf>,
+    /// The file of a block device's bytes, made sparse if it is not there; memory where absent
+    #[arg(long, value_name = "FILE", requires = "nbd")]
+    pub file: Vec<PathBuf>,
+    /// Size of block devices; the profile's capacity where absent, 1 GiB where it has none
+    #[arg(long, requires = "nbd")]
+    pub size: Option<units::Bytes>,
+    /// How long; until Ctrl-C, or until COMMAND ends, where absent
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<Nanos>,
+    /// Without the profiles' write-back caches
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Seed of the modelled noise
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Cut the power after this time: what was not synced is lost
+    #[arg(long, value_name = "TIME")]
+    pub power_cut: Option<Nanos>,
+    /// At the power cut sectors of 4 KiB survive or not by this seed, so that writes are torn and
+    /// reordered; without it everything that was not synced is lost
+    #[arg(long, value_name = "SEED", requires = "power_cut")]
+    pub torn: Option<u64>,
+    /// Watch the clock rather than sleep for the last part of a wait: exact, but it costs processor
+    /// time
+    #[arg(long, value_name = "TIME", default_value = "30us")]
+    pub spin: Nanos,
+    /// What the way between program and emulator takes, which the device's time is shortened by;
+    /// measured where absent
+    #[arg(long, value_name = "TIME")]
+    pub path: Option<Nanos>,
+    /// Run this on the device and end with it
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}

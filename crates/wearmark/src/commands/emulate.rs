@@ -1,0 +1,254 @@
+//! `wearmark emulate`
+
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use ::emulate::{Emulation, Error, Export, Fate, Options, Outcome as Served, Served as Device};
+use events::{Ending, Event, Sink as _, Warning};
+use model::Profile;
+use serde::Serialize;
+use study::scenarios::read_profile;
+
+use super::{Context, Outcome, output};
+use crate::cli::Emulate;
+use crate::failure::Advice;
+
+const STAGE: &str = "emulate";
+/// Pace of looking whether to end.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Pace of telling what the devices do.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Why the serving ended.
+enum End {
+    Time,
+    PowerCut,
+    Stopped,
+    Command(ExitStatus),
+}
+
+/// Serves the devices until it is time.
+pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
+    let devices = devices(arguments)?;
+    let options = Options {
+        spin: arguments.spin,
+        path: arguments.path,
+        forgetful: arguments.power_cut.is_some(),
+    };
+    raise_file_limit();
+    let emulation = Emulation::start(devices, options)?;
+    for path in emulation.left_over() {
+        let message = format!("{}: took away a mount that was left over", path.display());
+        context.view.emit(Event::Warning(Warning::new(STAGE, "mount_left_over", message)));
+    }
+    let started = Instant::now();
+    let end = serve(arguments, &emulation, context, started)?;
+    let fate = arguments.torn.map_or(Fate::All, |seed| Fate::Some { seed });
+    let served = match end {
+        End::PowerCut => emulation.cut_power(fate)?,
+        _ => emulation.stop()?,
+    };
+    let outcome = match &end {
+        End::Stopped if arguments.time.is_some() || !arguments.command.is_empty() => {
+            Outcome::Interrupted
+        }
+        End::Command(status) if !status.success() => Outcome::Finding,
+        _ => Outcome::Fine,
+    };
+    let ending =
+        if outcome == Outcome::Interrupted { Ending::Interrupted } else { Ending::Complete };
+    let elapsed_s = started.elapsed().as_secs_f64();
+    context.view.emit(Event::Done { stage: STAGE.to_owned(), elapsed_s, ending });
+    show(served, context)?;
+    if let End::Command(status) = end
+        && !status.success()
+    {
+        eprintln!("the command ended with {status}");
+    }
+    Ok(outcome)
+}
+
+/// One device for all directories, or one for each.
+fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
+    let (profiles, places) = (arguments.profile.len(), arguments.dir.len() + arguments.nbd.len());
+    if profiles != 1 && profiles != places {
+        return Err(Advice::error(
+            format!("{profiles} profiles for {places} directories and sockets"),
+            "name one profile for all, or one for each: first of directories, then of sockets",
+        ));
+    }
+    let mut devices: Vec<Device> = Vec::new();
+    for (index, name) in arguments.profile.iter().enumerate() {
+        let profile: Profile = read_profile(name)?;
+        let profile = if arguments.no_cache { profile.without_cache() } else { profile };
+        let twin = arguments.profile[..index].contains(name);
+        devices.push(Device {
+            name: if twin { format!("{name}-{}", index + 1) } else { name.clone() },
+            device: profile.device(arguments.seed),
+            directories: Vec::new(),
+            exports: Vec::new(),
+        });
+    }
+    let at = |index: usize| if profiles == 1 { 0 } else { index };
+    for (index, path) in arguments.dir.iter().enumerate() {
+        let path = path.canonicalize().map_err(study::Error::io(path, "open"))?;
+        devices[at(index)].directories.push(path);
+    }
+    for (index, socket) in arguments.nbd.iter().enumerate() {
+        let (file, size) = (arguments.file.get(index).cloned(), arguments.size);
+        let export = Export { socket: socket.clone(), file, size };
+        devices[at(arguments.dir.len() + index)].exports.push(export);
+    }
+    Ok(devices)
+}
+
+/// The program that was asked for, in the process group of its own so that it ends before us.
+struct Running(Child);
+
+impl Running {
+    fn start(words: &[std::ffi::OsString]) -> anyhow::Result<Option<Self>> {
+        let Some((program, arguments)) = words.split_first() else { return Ok(None) };
+        let child = Command::new(program).args(arguments).spawn().map_err(|error| {
+            Advice::error(
+                format!("{}: {error}", program.to_string_lossy()),
+                "name a program that can be run after '--'",
+            )
+        })?;
+        Ok(Some(Self(child)))
+    }
+
+    /// Asks it to end, then makes it.
+    fn end(&mut self) -> anyhow::Result<()> {
+        if let Some(id) = rustix::process::Pid::from_raw(self.0.id() as i32) {
+            _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        }
+        let asked = Instant::now();
+        while self.0.try_wait()?.is_none() {
+            if asked.elapsed() > Duration::from_secs(10) {
+                self.0.kill()?;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+}
+
+fn serve(
+    arguments: &Emulate,
+    emulation: &Emulation,
+    context: &Context,
+    started: Instant,
+) -> anyhow::Result<End> {
+    let mut running = Running::start(&arguments.command)?;
+    let mut told = None;
+    loop {
+        let elapsed = started.elapsed();
+        if told.is_none_or(|at: Instant| at.elapsed() >= TELL_EVERY) {
+            told = Some(Instant::now());
+            tell(arguments, emulation, context, elapsed);
+        }
+        let is_past = |time: Option<units::Nanos>| {
+            time.is_some_and(|time| elapsed >= Duration::from_nanos(time.0))
+        };
+        if is_past(arguments.power_cut) {
+            return Ok(End::PowerCut);
+        }
+        if let Some(running) = &mut running
+            && let Some(status) = running.0.try_wait()?
+        {
+            return Ok(End::Command(status));
+        }
+        let is_time = is_past(arguments.time);
+        if is_time || context.view.cancelled() {
+            if let Some(running) = &mut running {
+                running.end()?;
+            }
+            return Ok(if is_time { End::Time } else { End::Stopped });
+        }
+        if emulation.is_over() {
+            return Err(Error::Unavailable {
+                cause: "a directory was unmounted by somebody else".to_owned(),
+                hint: "end the emulation with Ctrl-C rather than with umount".to_owned(),
+            }
+            .into());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn tell(arguments: &Emulate, emulation: &Emulation, context: &Context, elapsed: Duration) {
+    let status = emulation.status();
+    let doing: Vec<String> = status
+        .iter()
+        .map(|device| {
+            let late = device.lateness_p99.0 as f64 / 1e3;
+            format!(
+                "{}: {} requests, {} waiting, p99 {late:.0} us late",
+                device.name, device.requests, device.depth
+            )
+        })
+        .collect();
+    let total = arguments.time.map(|time| time.0 as f64 / 1e9);
+    let elapsed_s = elapsed.as_secs_f64();
+    context.view.emit(Event::Progress {
+        stage: STAGE.to_owned(),
+        done: total.map_or(0.0, |total| (elapsed_s / total).min(1.0)),
+        doing: doing.join("; "),
+        eta_s: total.map(|total| (total - elapsed_s).max(0.0)),
+    });
+}
+
+/// What is printed as JSON.
+#[derive(Serialize)]
+struct Result {
+    devices: Vec<Served>,
+    warnings: Vec<Warning>,
+}
+
+fn show(devices: Vec<Served>, context: &Context) -> anyhow::Result<()> {
+    let warnings: Vec<Warning> = devices.iter().flat_map(Served::warnings).collect();
+    for warning in &warnings {
+        context.view.emit(Event::Warning(warning.clone()));
+    }
+    if context.json {
+        return output::json(&Result { devices, warnings });
+    }
+    let head = ["DEVICE", "KIND", "REQUESTS", "MB", "MEAN us", "P50 us", "P99 us"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for device in &devices {
+        for op in &device.ops {
+            rows.push(vec![
+                device.device.clone(),
+                op.op.to_owned(),
+                op.requests.to_string(),
+                format!("{:.1}", op.bytes as f64 / 1e6),
+                format!("{:.1}", op.service_us_mean),
+                format!("{:.1}", op.service_us_p50),
+                format!("{:.1}", op.service_us_p99),
+            ]);
+        }
+    }
+    let mut text = output::table(&rows);
+    for device in &devices {
+        text.push_str(&format!(
+            "{}: answers left {:.0} us late or less (p99); the path takes {:.1} us\n",
+            device.device,
+            device.lateness_us_p99(),
+            device.path_us
+        ));
+        if let Some(lost) = device.lost {
+            text.push_str(&format!(
+                "{}: the power cut took {} bytes of {} files and {} names\n",
+                device.device, lost.bytes, lost.files, lost.names
+            ));
+        }
+    }
+    output::print(&text)
+}
+
+/// Every file of a database that the kernel knows is open here.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}

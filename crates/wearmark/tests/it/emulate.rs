@@ -1,0 +1,101 @@
+//! `wearmark emulate`: what it serves, and that nothing is left of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{command, fine, finish, place, refused, run};
+
+/// Whether the machine can serve directories; says why not.
+fn is_possible() -> bool {
+    if let Some((why, _)) = emulate::directories_missing() {
+        println!("skipped: {why}");
+        return false;
+    }
+    true
+}
+
+fn is_mounted(path: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.lines().any(|line| line.split(' ').nth(1) == path.to_str())
+}
+
+/// Waits until it is so; a busy machine may take long.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_mins(1), "still not: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn a_command_runs_on_the_device_and_its_result_is_that_of_the_emulation() {
+    if !is_possible() {
+        return;
+    }
+    let dir = place();
+    fs::create_dir(dir.path().join("db")).unwrap();
+    let arguments = ["emulate", "aws-gp3", "--dir", "db", "--json", "--"];
+    let write = ["dd", "if=/dev/zero", "of=db/file", "bs=4096", "count=5", "oflag=direct"];
+    let printed = fine(dir.path(), &[&arguments[..], &write].concat());
+    let found: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let device = &found["devices"][0];
+    assert_eq!(device["device"], "aws-gp3");
+    let written = device["ops"].as_array().unwrap().iter().find(|op| op["op"] == "write").unwrap();
+    assert_eq!((written["requests"].as_u64(), written["bytes"].as_u64()), (Some(5), Some(20480)));
+    // 970 us and 7.8 us per KiB; the third of a millisecond that the rate cap lets pass.
+    let mean = written["service_us_mean"].as_f64().unwrap();
+    assert!((900.0..1200.0).contains(&mean), "{printed}");
+    assert_eq!(fs::read(dir.path().join("db/file")).unwrap(), vec![0; 20480]);
+    let failed = run(dir.path(), &[&arguments[..4], &["--", "false"]].concat());
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+}
+
+#[test]
+fn a_signal_ends_it_and_nothing_stays_mounted() {
+    if !is_possible() {
+        return;
+    }
+    let dir = place();
+    let db = dir.path().join("db");
+    fs::create_dir(&db).unwrap();
+    let db = db.canonicalize().unwrap();
+    for how in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let child =
+            command(dir.path(), &["emulate", "intel-x25-e", "--dir", "db"]).spawn().unwrap();
+        until("it is mounted", || is_mounted(&db));
+        fs::write(db.join("file"), format!("{how:?}")).unwrap();
+        fs::File::open(db.join("file")).unwrap().sync_all().unwrap();
+        signal(&child, how);
+        let ran = finish(child);
+        if how == Signal::KILL {
+            until("the mount of a killed emulator is taken away", || !is_mounted(&db));
+        } else {
+            assert_eq!(ran.code, Some(0), "{ran:?}");
+            assert!(ran.out.contains("write"), "{ran:?}");
+            assert!(!is_mounted(&db), "{how:?}");
+        }
+        assert_eq!(fs::read_to_string(db.join("file")).unwrap(), format!("{how:?}"));
+    }
+}
+
+#[test]
+fn mistakes_are_refused_before_anything_is_mounted() {
+    let dir = place();
+    fs::create_dir(dir.path().join("db")).unwrap();
+    refused(dir.path(), &["emulate", "no-such", "--dir", "db"], "no-such");
+    if !is_possible() {
+        return;
+    }
+    refused(dir.path(), &["emulate", "aws-gp3", "--dir", "absent"], "absent");
+    let two = ["emulate", "aws-gp3", "intel-320", "--dir", "db"];
+    refused(dir.path(), &two, "2 profiles for 1 directories");
+}
