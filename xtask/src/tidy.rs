@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 
 /// Crates in rings: each may use only crates that stand before it.
 const ORDER: &[&str] = &[
-    "units", "events", "stats", "report", "trace", "model", "sim", "fit", "formats", "emulate", "io",
-    "probe", "capture", "dbms", "spill", "oltp", "study", "wearmark",
+    "units", "events", "stats", "report", "trace", "model", "sim", "fit", "formats", "emulate",
+    "io", "probe", "capture", "dbms", "spill", "oltp", "study", "wearmark",
 ];
 
 /// Crates that do no I/O, read no clock and start no threads. None of their files is exempt, tests

@@ -14,6 +14,8 @@ use model::Device;
 use trace::Op;
 use units::{Bytes, Nanos};
 
+use crate::block::Loop;
+use crate::faults::Faults;
 use crate::fuse::layout::Layout;
 use crate::fuse::mount::{self, Mounted};
 use crate::fuse::place::{Behaviour, Place};
@@ -43,6 +45,8 @@ pub struct Served {
     pub directories: Vec<PathBuf>,
     /// Block devices that it is offered as, each with bytes of its own.
     pub exports: Vec<Export>,
+    /// Files in those directories that the kernel makes loop devices of.
+    pub blocks: Vec<PathBuf>,
 }
 
 /// A block device at a socket, for clients of the NBD protocol.
@@ -57,7 +61,7 @@ pub struct Export {
 }
 
 /// How devices are served.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The clock is watched, not slept on, for the last part of a wait.
     pub spin: Nanos,
@@ -65,11 +69,13 @@ pub struct Options {
     pub path: Option<Nanos>,
     /// Remember what was not synced, so that the power can be cut.
     pub forgetful: bool,
+    /// What goes wrong.
+    pub faults: Faults,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { spin: Nanos(30_000), path: None, forgetful: false }
+        Self { spin: Nanos(30_000), path: None, forgetful: false, faults: Faults::default() }
     }
 }
 
@@ -88,6 +94,7 @@ struct Unit {
     thread: Option<JoinHandle<std::io::Result<Lost>>>,
     left_over: Vec<PathBuf>,
     has_exports: bool,
+    loops: Vec<Loop>,
 }
 
 /// What one device is doing.
@@ -108,7 +115,7 @@ impl Emulation {
     ///
     /// # Errors
     /// The machine lacks something, a directory cannot be mounted, or its files do not fit.
-    pub fn start(devices: Vec<Served>, options: Options) -> Result<Self, Error> {
+    pub fn start(devices: Vec<Served>, options: &Options) -> Result<Self, Error> {
         let mut emulation = Self { units: Vec::new(), started: Instant::now() };
         for served in devices {
             emulation.units.push(start(served, options)?);
@@ -124,6 +131,11 @@ impl Emulation {
     /// Directories on which a killed emulator had left a mount, which was taken away.
     pub fn left_over(&self) -> impl Iterator<Item = &Path> {
         self.units.iter().flat_map(|unit| unit.left_over.iter().map(PathBuf::as_path))
+    }
+
+    /// The loop devices.
+    pub fn blocks(&self) -> impl Iterator<Item = &Path> {
+        self.units.iter().flat_map(|unit| unit.loops.iter().map(Loop::device))
     }
 
     /// What the devices are doing.
@@ -168,8 +180,8 @@ impl Emulation {
     }
 }
 
-fn start(served: Served, options: Options) -> Result<Unit, Error> {
-    let Served { name, device, directories, exports } = served;
+fn start(served: Served, options: &Options) -> Result<Unit, Error> {
+    let Served { name, device, directories, exports, blocks } = served;
     let capacity = device.capacity();
     let mut layout = Layout::new(capacity.map_or(UNBOUNDED, |capacity| capacity.0));
     let mut left_over = Vec::new();
@@ -205,6 +217,7 @@ fn start(served: Served, options: Options) -> Result<Unit, Error> {
     }
     let shared = Arc::new(Shared::default());
     let told = Arc::clone(&shared);
+    let (spin, faults) = (options.spin, options.faults.clone());
     let serve = move || {
         let layout = Rc::new(RefCell::new(layout));
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
@@ -220,13 +233,19 @@ fn start(served: Served, options: Options) -> Result<Unit, Error> {
         for (socket, store) in sockets {
             ports.push(Box::new(Listener::new(socket, store)));
         }
-        Server::new(device, ports, options.spin, &told).run()
+        Server::new(device, ports, (spin, faults), &told).run()
     };
     let thread = std::thread::Builder::new().name("device".to_owned()).spawn(serve);
     let thread = thread.map_err(|source| Error::io(Path::new("/"), "starting a thread", source))?;
     let thread = Some(thread);
-    let unit = Unit { name, mounts, waiting, shared, thread, left_over, has_exports };
-    unit.mounts.iter().for_each(|mounted| mount::lift_dirty_limit(mounted.directory()));
+    let loops = Vec::new();
+    let mut unit = Unit { name, mounts, waiting, shared, thread, left_over, has_exports, loops };
+    for mounted in &unit.mounts {
+        mount::lift_dirty_limit(mounted.directory());
+    }
+    for file in blocks {
+        unit.loops.push(Loop::attach(&file)?);
+    }
     Ok(unit)
 }
 
@@ -328,6 +347,9 @@ impl Unit {
     fn close(&mut self, fate: Option<Fate>) -> std::io::Result<Lost> {
         let Some(thread) = self.thread.take() else { return Ok(Lost::default()) };
         *self.shared.fate.lock().expect("no panic under the lock") = fate;
+        if fate.is_none() {
+            self.loops.clear();
+        }
         if fate.is_none() && !self.is_over() && !self.mounts.is_empty() {
             // What the kernel has kept need not take the time of the device.
             self.shared.closing.store(true, Ordering::Relaxed);
@@ -341,6 +363,7 @@ impl Unit {
             self.shared.stop.store(true, Ordering::Relaxed);
         }
         self.mounts.clear();
+        self.loops.clear();
         let waiting_since = Instant::now();
         while !self.has_exports && !self.is_over() && waiting_since.elapsed() < LET_GO {
             std::thread::sleep(Duration::from_millis(5));

@@ -13,10 +13,12 @@
 //! Tested in virtual time (`line.rs`), against oracles (`fuse/layout.rs`, `fuse/images.rs`), and on
 //! real mounts in `tests/it`.
 
+mod block;
 mod clock;
 mod counters;
 mod emulation;
 mod error;
+mod faults;
 mod fuse;
 mod line;
 mod nbd;
@@ -26,10 +28,16 @@ mod serve;
 
 pub use emulation::{Emulation, Export, Options, Served, Status};
 pub use error::Error;
+pub use faults::Faults;
 pub use fuse::lossy::{Lossy, mount_all};
 pub use fuse::place::Counts;
 pub use fuse::power_cut::{Fate, Lost};
 pub use outcome::{OpOutcome, Outcome};
+
+/// What keeps this machine from offering loop devices, and what to do about it.
+pub fn blocks_missing() -> Option<(String, &'static str)> {
+    block::missing()
+}
 
 /// What keeps this machine from serving directories, and what to do about it; `None` where nothing
 /// does.

@@ -148,7 +148,13 @@ impl<T> Line<T> {
     }
 
     /// A request that costs something arrives.
+    #[cfg(test)]
     pub(crate) fn arrive(&mut self, now: u64, charge: &Charge, payload: T) {
+        self.arrive_later(now, now, charge, payload);
+    }
+
+    /// A request that costs something arrives, and reaches the device at `at`.
+    pub(crate) fn arrive_later(&mut self, now: u64, at: u64, charge: &Charge, payload: T) {
         let (op, bytes) = charge.kind();
         let open = Open {
             payload,
@@ -165,7 +171,7 @@ impl<T> Line<T> {
         });
         self.open[slot] = Some(open);
         self.counters.arrived(self.depth());
-        let at = now.saturating_sub(self.origin);
+        let at = at.saturating_sub(self.origin);
         for part in &charge.parts {
             self.submit(at, slot, part);
         }

@@ -36,6 +36,9 @@ pub(crate) trait Port {
     /// Sends an answer.
     fn send(&mut self, reply: &[u8]) -> io::Result<()>;
 
+    /// The answer that a request gets instead of `reply` where the device fails: `EIO`.
+    fn failed(&self, reply: &[u8]) -> Vec<u8>;
+
     /// Takes back what was not made durable.
     fn cut_power(&mut self, fate: Fate) -> io::Result<Lost> {
         let _ = fate;

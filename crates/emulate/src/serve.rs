@@ -14,6 +14,7 @@ use units::Nanos;
 
 use crate::clock::{now_ns, punctual};
 use crate::counters::Counters;
+use crate::faults::Faults;
 use crate::line::{Done, Line};
 use crate::port::{Port, Taken};
 use crate::{Fate, Lost};
@@ -67,6 +68,8 @@ pub(crate) struct Server<'a> {
     line: Line<Payload>,
     ports: Vec<Option<Box<dyn Port>>>,
     spin_ns: u64,
+    started: u64,
+    faults: Faults,
     shared: &'a Shared,
     done: Vec<Done<Payload>>,
     /// What is published stays as it is.
@@ -77,11 +80,14 @@ impl<'a> Server<'a> {
     pub(crate) fn new(
         device: Box<dyn Device>,
         ports: Vec<Box<dyn Port>>,
-        spin: Nanos,
+        (spin, faults): (Nanos, Faults),
         shared: &'a Shared,
     ) -> Self {
+        let started = now_ns();
         Self {
-            line: Line::new(device, now_ns()),
+            line: Line::new(device, started),
+            started,
+            faults,
             ports: ports.into_iter().map(Some).collect(),
             spin_ns: spin.0,
             shared,
@@ -170,7 +176,15 @@ impl<'a> Server<'a> {
                     Taken::Nothing => break,
                     Taken::Answered => {}
                     Taken::Job(charge, reply) => {
-                        self.line.arrive(now_ns(), &charge, (index, reply));
+                        let now = now_ns();
+                        let elapsed = now - self.started;
+                        if self.faults.fails(elapsed, &charge) {
+                            let answer = port.failed(&reply);
+                            port.send(&answer)?;
+                        } else {
+                            let at = self.started + self.faults.reaches_at(elapsed);
+                            self.line.arrive_later(now, at, &charge, (index, reply));
+                        }
                     }
                     Taken::Port(port) => self.ports.push(Some(port)),
                     Taken::Ended => self.ports[index] = None,

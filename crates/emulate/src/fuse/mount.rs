@@ -123,8 +123,14 @@ fn watch(directory: &Path) -> io::Result<Child> {
     } else {
         "fusermount3 -u -z -q -- \"$0\""
     };
+    when_gone(unmount, directory)
+}
+
+/// Starts a process of its own group that waits until we are gone and then runs `action` on `path`,
+/// its `$0`.
+pub(crate) fn when_gone(action: &str, path: &Path) -> io::Result<Child> {
     let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(format!("read -r _; {unmount} 2>/dev/null")).arg(directory);
+    command.arg("-c").arg(format!("read -r _; {action} 2>/dev/null")).arg(path);
     command.current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }

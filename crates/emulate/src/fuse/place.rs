@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, chownat, fchmod, fchown,
-    fstatvfs, ftruncate, futimens, linkat, mkdirat, mknodat, readlinkat, renameat_with, symlinkat,
+    AtFlags, FileType, Gid, Mode, RenameFlags, Timespec, Timestamps, Uid, chownat, fstatvfs,
+    ftruncate, linkat, mkdirat, mknodat, readlinkat, renameat_with, symlinkat,
 };
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -219,12 +219,13 @@ impl Place {
         let (what, size, mode) = fields().ok_or(Errno::INVAL)?;
         let node = self.tree.get(request.node)?;
         if what & SET_MODE != 0 {
-            fchmod(&*node.file, Mode::from_raw_mode(mode & 0o7777))?;
+            node.set_mode(Mode::from_raw_mode(mode & 0o7777))?;
         }
         if what & (SET_UID | SET_GID) != 0 {
             let owner = |bit, at| request.u32(at).filter(|_| what & bit != 0);
             let uid = owner(SET_UID, 76).map(Uid::from_raw);
-            fchown(&*node.file, uid, owner(SET_GID, 80).map(Gid::from_raw))?;
+            let gid = owner(SET_GID, 80).map(Gid::from_raw);
+            chownat(&*node.file, "", uid, gid, AtFlags::EMPTY_PATH)?;
         }
         if what & SET_SIZE != 0 {
             self.keep(request.node, size..u64::MAX)?;
@@ -234,7 +235,7 @@ impl Place {
             }
         }
         if what & (SET_ATIME | SET_MTIME | SET_ATIME_NOW | SET_MTIME_NOW) != 0 {
-            futimens(&*node.file, &times(request, what).ok_or(Errno::INVAL)?)?;
+            node.set_times(&times(request, what).ok_or(Errno::INVAL)?)?;
         }
         Ok(Body::attr(request.node, &node.stat()?).0)
     }

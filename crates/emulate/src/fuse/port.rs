@@ -73,6 +73,11 @@ impl Port for FusePort {
         }
     }
 
+    fn failed(&self, answer: &[u8]) -> Vec<u8> {
+        let unique = u64::from_ne_bytes(answer[8..16].try_into().expect("a reply has a header"));
+        reply(unique, -libc::EIO, &[])
+    }
+
     fn cut_power(&mut self, fate: crate::Fate) -> io::Result<crate::Lost> {
         Ok(self.place.cut_power(fate)?)
     }

@@ -10,10 +10,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, Timestamps, chmodat, fstat, openat, statat,
+    utimensat,
+};
 use rustix::io::{Errno, Result};
 
 use super::images::Images;
@@ -38,6 +42,19 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn stat(&self) -> Result<Stat> {
         fstat(&*self.file)
+    }
+
+    /// A way to the file that works for sockets and links too, which are open by name only.
+    fn path(&self) -> String {
+        format!("/proc/self/fd/{}", self.file.as_raw_fd())
+    }
+
+    pub(crate) fn set_mode(&self, mode: Mode) -> Result<()> {
+        chmodat(CWD, self.path(), mode, AtFlags::empty())
+    }
+
+    pub(crate) fn set_times(&self, times: &Timestamps) -> Result<()> {
+        utimensat(CWD, self.path(), times, AtFlags::empty())
     }
 
     /// Keeps what `range` holds, before it changes.

@@ -236,6 +236,10 @@ impl Port for Connection {
         }
     }
 
+    fn failed(&self, reply: &[u8]) -> Vec<u8> {
+        wire::reply(u64_at(reply, 8), libc::EIO as u32, &[])
+    }
+
     fn send(&mut self, reply: &[u8]) -> io::Result<()> {
         self.output.extend(reply);
         self.push();

@@ -88,6 +88,10 @@ impl Port for Listener {
         Ok(())
     }
 
+    fn failed(&self, reply: &[u8]) -> Vec<u8> {
+        reply.to_vec()
+    }
+
     fn cut_power(&mut self, fate: Fate) -> io::Result<Lost> {
         self.store.borrow_mut().cut_power(fate)
     }

@@ -105,6 +105,12 @@ fn names_links_times_and_permissions_are_those_of_a_file_system() {
     let meta = fs::metadata(path.join("d/c")).unwrap();
     assert_eq!(meta.permissions().mode() & 0o777, 0o640);
     assert_eq!(meta.modified().unwrap(), long_ago);
+    // A socket has a mode and an owner, and somebody answers.
+    let listener = std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap();
+    fs::set_permissions(path.join("socket"), fs::Permissions::from_mode(0o777)).unwrap();
+    std::os::unix::net::UnixStream::connect(path.join("socket")).unwrap();
+    drop(listener);
+    fs::remove_file(path.join("socket")).unwrap();
     // A file that is open and removed can still be read and written.
     let mut open = File::options().read(true).write(true).open(path.join("b")).unwrap();
     fs::remove_file(path.join("b")).unwrap();
@@ -181,8 +187,10 @@ fn files_that_do_not_fit_are_refused_and_nothing_stays_mounted() {
         device: fast(),
         directories: vec![root.path().to_owned()],
         exports: Vec::new(),
+        blocks: Vec::new(),
     };
-    let error = emulate::Emulation::start(vec![served], emulate::Options::default()).err().unwrap();
+    let error =
+        emulate::Emulation::start(vec![served], &emulate::Options::default()).err().unwrap();
     assert!(error.to_string().contains("1GiB"), "{error}");
     assert!(!is_mounted(root.path()));
 }

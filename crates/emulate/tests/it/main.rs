@@ -1,5 +1,6 @@
 //! Devices served on real mounts.
 
 mod directory;
+mod faults;
 mod nbd;
 mod support;

@@ -22,9 +22,10 @@ const FUA: u16 = 1;
 fn serve(device: Box<dyn model::Device>, socket: &Path, file: Option<PathBuf>) -> Emulation {
     let export = Export { socket: socket.to_owned(), file, size: Some(Bytes(SIZE)) };
     let name = "test".to_owned();
-    let served = Served { name, device, directories: Vec::new(), exports: vec![export] };
+    let served =
+        Served { name, device, directories: Vec::new(), exports: vec![export], blocks: Vec::new() };
     let options = Options { path: Some(Nanos(0)), forgetful: true, ..Options::default() };
-    Emulation::start(vec![served], options).unwrap()
+    Emulation::start(vec![served], &options).unwrap()
 }
 
 fn end(emulation: Emulation) -> Outcome {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use emulate::{Emulation, Options, Outcome, Served};
+use emulate::{Emulation, Faults, Options, Outcome, Served};
 use model::{Device, Profile};
 use units::Nanos;
 
@@ -88,11 +88,16 @@ impl Mounted {
 
     /// Serves the directory again.
     pub fn start(&mut self, device: Box<dyn Device>, forgetful: bool) {
+        self.start_with(device, forgetful, Faults::default());
+    }
+
+    /// Serves the directory again, with faults.
+    pub fn start_with(&mut self, device: Box<dyn Device>, forgetful: bool, faults: Faults) {
         let (name, directories) = ("test".to_owned(), vec![self.path()]);
-        let served = Served { name, device, directories, exports: Vec::new() };
+        let served = Served { name, device, directories, exports: Vec::new(), blocks: Vec::new() };
         // No calibration: a modelled time is then the least that a request takes.
-        let options = Options { path: Some(Nanos(0)), forgetful, ..Options::default() };
-        self.emulation = Some(Emulation::start(vec![served], options).unwrap());
+        let options = Options { path: Some(Nanos(0)), forgetful, faults, ..Options::default() };
+        self.emulation = Some(Emulation::start(vec![served], &options).unwrap());
     }
 
     /// The directory.

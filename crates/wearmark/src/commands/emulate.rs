@@ -1,13 +1,17 @@
 //! `wearmark emulate`
 
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use ::emulate::{Emulation, Error, Export, Fate, Options, Outcome as Served, Served as Device};
+use ::emulate::{
+    Emulation, Error, Export, Fate, Faults, Options, Outcome as Served, Served as Device,
+};
 use events::{Ending, Event, Sink as _, Warning};
 use model::Profile;
 use serde::Serialize;
 use study::scenarios::read_profile;
+use units::Nanos;
 
 use super::{Context, Outcome, output};
 use crate::cli::Emulate;
@@ -34,12 +38,20 @@ pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
         spin: arguments.spin,
         path: arguments.path,
         forgetful: arguments.power_cut.is_some(),
+        faults: Faults {
+            fail_after: arguments.fail_after,
+            fail_range: arguments.fail_range.clone(),
+            stall: arguments.stall.clone().map(|stall| Nanos(stall.start)..Nanos(stall.end)),
+        },
     };
     raise_file_limit();
-    let emulation = Emulation::start(devices, options)?;
+    let emulation = Emulation::start(devices, &options)?;
     for path in emulation.left_over() {
         let message = format!("{}: took away a mount that was left over", path.display());
         context.view.emit(Event::Warning(Warning::new(STAGE, "mount_left_over", message)));
+    }
+    for block in emulation.blocks() {
+        eprintln!("{STAGE:>9} {}", block.display());
     }
     let started = Instant::now();
     let end = serve(arguments, &emulation, context, started)?;
@@ -70,11 +82,14 @@ pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
 
 /// One device for all directories, or one for each.
 fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
-    let (profiles, places) = (arguments.profile.len(), arguments.dir.len() + arguments.nbd.len());
+    let (profiles, places) = (
+        arguments.profile.len(),
+        arguments.dir.len() + arguments.nbd.len() + arguments.block.len(),
+    );
     if profiles != 1 && profiles != places {
         return Err(Advice::error(
-            format!("{profiles} profiles for {places} directories and sockets"),
-            "name one profile for all, or one for each: first of directories, then of sockets",
+            format!("{profiles} profiles for {places} places"),
+            "name one profile for all, or one for each: directories, then sockets, then blocks",
         ));
     }
     let mut devices: Vec<Device> = Vec::new();
@@ -87,6 +102,7 @@ fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
             device: profile.device(arguments.seed),
             directories: Vec::new(),
             exports: Vec::new(),
+            blocks: Vec::new(),
         });
     }
     let at = |index: usize| if profiles == 1 { 0 } else { index };
@@ -99,7 +115,28 @@ fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
         let export = Export { socket: socket.clone(), file, size };
         devices[at(arguments.dir.len() + index)].exports.push(export);
     }
+    for (index, directory) in arguments.block.iter().enumerate() {
+        let device = at(arguments.dir.len() + arguments.nbd.len() + index);
+        block(directory, arguments.size, &mut devices[device])?;
+    }
     Ok(devices)
+}
+
+/// A directory with the file that becomes a loop device; the file is made sparse if it is not there.
+fn block(directory: &Path, size: Option<units::Bytes>, device: &mut Device) -> anyhow::Result<()> {
+    if let Some((cause, hint)) = ::emulate::blocks_missing() {
+        return Err(Advice::error(cause, hint));
+    }
+    let directory = directory.canonicalize().map_err(study::Error::io(directory, "open"))?;
+    let file = directory.join("disk");
+    if !file.exists() {
+        let size = size.or(device.device.capacity()).map_or(1 << 30, |size| size.0);
+        let made = std::fs::File::create(&file).and_then(|made| made.set_len(size));
+        made.map_err(study::Error::io(&file, "create"))?;
+    }
+    device.directories.push(directory);
+    device.blocks.push(file);
+    Ok(())
 }
 
 /// The program that was asked for, in the process group of its own so that it ends before us.
@@ -147,9 +184,8 @@ fn serve(
             told = Some(Instant::now());
             tell(arguments, emulation, context, elapsed);
         }
-        let is_past = |time: Option<units::Nanos>| {
-            time.is_some_and(|time| elapsed >= Duration::from_nanos(time.0))
-        };
+        let is_past =
+            |time: Option<Nanos>| time.is_some_and(|time| elapsed >= Duration::from_nanos(time.0));
         if is_past(arguments.power_cut) {
             return Ok(End::PowerCut);
         }

@@ -97,5 +97,5 @@ fn mistakes_are_refused_before_anything_is_mounted() {
     }
     refused(dir.path(), &["emulate", "aws-gp3", "--dir", "absent"], "absent");
     let two = ["emulate", "aws-gp3", "intel-320", "--dir", "db"];
-    refused(dir.path(), &two, "2 profiles for 1 directories");
+    refused(dir.path(), &two, "2 profiles for 1 places");
 }
