@@ -76,7 +76,7 @@ fn words(workload: &WorkloadArguments) -> Vec<String> {
     add("access", workload.access.clone());
     add("connections", workload.connections.to_string());
     add("mix", workload.mix.clone());
-    add("seed", workload.seed.to_string());
+    add("seed", workload.seed.unwrap_or(1).to_string());
     match workload.rate {
         Some(rate) => add("rate", rate.to_string()),
         None => add("think-scale", workload.think_scale.to_string()),
