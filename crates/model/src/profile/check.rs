@@ -1,17 +1,15 @@
 //! What a profile must satisfy to be of a device that can exist.
 
+use super::Profile;
 use super::flash::check_flash;
 use super::hdd::check_hdd;
+use super::rules::{Flaw, check_capacity, count, flaw, optional, positive, share, time};
 use super::spec::{
     DeviceSpec, FlushSpec, LineSpec, LinearSpec, PatternsSpec, RamSpec, ResidualSpec,
     WriteCacheSpec,
 };
-use super::{Parameter, Profile};
 use crate::write_cache::MOST_CACHE_LINES;
 use crate::{Device, Hdd};
-
-/// The first field that is impossible, as a TOML path, and why.
-pub(super) type Flaw = (String, String);
 
 pub(super) fn profile(profile: &Profile) -> Result<(), Flaw> {
     if profile.profile.name.trim().is_empty() {
@@ -54,10 +52,6 @@ fn check_durable(cache: &WriteCacheSpec, device: &DeviceSpec) -> Result<(), Flaw
     Ok(())
 }
 
-pub(super) fn flaw(field: &str, cause: &str) -> Result<(), Flaw> {
-    Err((field.to_owned(), cause.to_owned()))
-}
-
 fn check_linear(linear: &LinearSpec) -> Result<(), Flaw> {
     check_capacity(linear.capacity)?;
     count("device.parallelism", &linear.parallelism, 65_536.0)?;
@@ -86,13 +80,6 @@ fn check_ram(ram: &RamSpec) -> Result<(), Flaw> {
     time("device.latency_us", &ram.latency_us)?;
     positive("device.interface_mb_per_s", &ram.interface_mb_per_s)?;
     count("device.ports", &ram.ports, 65_536.0)
-}
-
-pub(super) fn check_capacity(capacity: Option<units::Bytes>) -> Result<(), Flaw> {
-    match capacity {
-        Some(units::Bytes(0)) => flaw("device.capacity", "a device holds at least one byte"),
-        _ => Ok(()),
-    }
 }
 
 fn check_cache(cache: &WriteCacheSpec) -> Result<(), Flaw> {
@@ -161,63 +148,4 @@ fn check_residual(index: usize, spec: &ResidualSpec) -> Result<(), Flaw> {
         return flaw(&field("after"), "a table is for an idle time or for after a flush, not both");
     }
     Ok(())
-}
-
-pub(super) fn optional(
-    check: impl Fn(&str, &Parameter) -> Result<(), Flaw>,
-    field: &str,
-    parameter: Option<&Parameter>,
-) -> Result<(), Flaw> {
-    parameter.map_or(Ok(()), |parameter| check(field, parameter))
-}
-
-/// A time or a cost: finite, not negative, at most an hour in us.
-pub(super) fn time(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
-    evidence(field, parameter)?;
-    match parameter.value {
-        value if !value.is_finite() => flaw(field, "it is not a finite number"),
-        value if value < 0.0 => flaw(field, "it is negative"),
-        value if value > 3.6e9 => flaw(field, "it is longer than an hour"),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn positive(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
-    evidence(field, parameter)?;
-    match parameter.value {
-        value if !value.is_finite() => flaw(field, "it is not a finite number"),
-        value if value <= 0.0 => flaw(field, "it must be above zero"),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn share(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
-    evidence(field, parameter)?;
-    if (0.0..=1.0).contains(&parameter.value) {
-        return Ok(());
-    }
-    flaw(field, "a share lies between 0 and 1")
-}
-
-pub(super) fn count(field: &str, parameter: &Parameter, most: f64) -> Result<(), Flaw> {
-    evidence(field, parameter)?;
-    match parameter.value {
-        value if value.fract() != 0.0 => flaw(field, "it must be a whole number"),
-        value if value < 1.0 => flaw(field, "it must be at least 1"),
-        value if value > most => flaw(field, &format!("it must be at most {most}")),
-        _ => Ok(()),
-    }
-}
-
-/// Every parameter says where it comes from.
-fn evidence(field: &str, parameter: &Parameter) -> Result<(), Flaw> {
-    if parameter.source.trim().is_empty() {
-        return flaw(field, "its source is empty; name it, or the grounds for assuming it");
-    }
-    match parameter.error {
-        Some(error) if !error.is_finite() || error < 0.0 => {
-            flaw(field, "its error is not a positive number")
-        }
-        _ => Ok(()),
-    }
 }

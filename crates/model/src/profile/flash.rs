@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 use super::Parameter;
-use super::check::{Flaw, count, flaw, optional, positive, share, time};
+use super::rules::{Flaw, count, flaw, optional, positive, share, time};
 use crate::flash::{
     AllocationScheme, CellKind, FlashDevice, FlashParameters, GcMode, GcParameters, GcPolicy,
     Geometry, Isolation, Order, StreamParameters, Timing, Translation, WearParameters, build,

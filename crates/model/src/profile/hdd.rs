@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use super::check::{Flaw, count, flaw, optional, positive, share, time};
+use super::Parameter;
+use super::rules::{Flaw, check_capacity, count, flaw, optional, positive, share, time};
 use super::spec::capacity_text;
-use super::{Parameter, check};
 use crate::hdd::layout::{Geometry, Order, Sparing, Zone};
 use crate::hdd::seek::SeekCurve;
 use crate::hdd::{
@@ -393,7 +393,7 @@ impl BufferSpec {
 
 /// What a disk must satisfy to exist.
 pub(super) fn check_hdd(spec: &HddSpec) -> Result<(), Flaw> {
-    check::check_capacity(spec.capacity)?;
+    check_capacity(spec.capacity)?;
     count("device.rpm", &spec.rpm, 1e6)?;
     count("device.heads", &spec.heads, 255.0)?;
     milliseconds("device.head_switch_ms", &spec.head_switch_ms)?;

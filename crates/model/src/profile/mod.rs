@@ -15,6 +15,7 @@ pub mod disksim;
 mod flash;
 mod hdd;
 mod parameter;
+mod rules;
 mod shipped;
 mod spec;
 #[cfg(test)]

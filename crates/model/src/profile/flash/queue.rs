@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ns;
 use crate::flash::{EventParameters, Suspend};
 use crate::profile::Parameter;
-use crate::profile::check::{Flaw, flaw, optional, time};
+use crate::profile::rules::{Flaw, flaw, optional, time};
 
 /// `[device.queue]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

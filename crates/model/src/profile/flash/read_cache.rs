@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 use crate::profile::Parameter;
-use crate::profile::check::{Flaw, count, flaw, positive, time};
+use crate::profile::rules::{Flaw, count, flaw, positive, time};
 use crate::read_cache::{ReadCacheParameters, ReadPolicy};
 
 /// `[device.read_cache]`.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flash::{Geometry, SlcParameters, WhenFull};
 use crate::profile::Parameter;
-use crate::profile::check::{Flaw, optional, share, time};
+use crate::profile::rules::{Flaw, optional, share, time};
 
 /// `[device.slc_cache]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use units::Bytes;
 
 use crate::flash::{Geometry, ZoneParameters};
-use crate::profile::check::{Flaw, flaw};
+use crate::profile::rules::{Flaw, flaw};
 
 /// `[device.zones]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
