@@ -162,3 +162,79 @@ impl<D: Device + ?Sized> Device for Box<D> {
         (**self).counters()
     }
 }
+
+/// In an `impl Device`: [`Device::submit`] and [`Device::submit_observed`] of a model that works both
+/// out with `fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64`.
+macro_rules! submit_by_serving {
+    () => {
+        $crate::device::submit_by_serving!(std::convert::identity);
+    };
+    // What the model takes instead of the request.
+    ($taken:path) => {
+        #[inline]
+        fn submit(&mut self, now: units::Nanos, request: &trace::Request) -> units::Nanos {
+            units::Nanos(self.serve(now.0, $taken(request), &mut $crate::observe::Off))
+        }
+
+        fn submit_observed(
+            &mut self,
+            now: units::Nanos,
+            request: &trace::Request,
+            probe: &mut dyn $crate::observe::Probe,
+        ) -> (units::Nanos, $crate::observe::Path) {
+            let mut watch = $crate::observe::On::new(probe);
+            let completion = self.serve(now.0, $taken(request), &mut watch);
+            (units::Nanos(completion), watch.into_path())
+        }
+    };
+}
+pub(crate) use submit_by_serving;
+
+/// In an `impl Device`: everything by which requests are submitted to a model that looks at its queue
+/// ([`Queued`]) and keeps what is known beyond a batch in its field `ahead`.
+macro_rules! submit_by_queue {
+    () => {
+        fn submit(&mut self, now: units::Nanos, request: &trace::Request) -> units::Nanos {
+            $crate::queued::submit(self, now, request)
+        }
+
+        fn submit_due(
+            &mut self,
+            trace: &trace::Trace,
+            range: std::ops::Range<usize>,
+            completions: &mut [u64],
+        ) {
+            let mut ahead = std::mem::take(&mut self.ahead);
+            $crate::queued::submit_due(self, &mut ahead, trace, range, completions);
+            self.ahead = ahead;
+        }
+
+        fn submit_observed(
+            &mut self,
+            now: units::Nanos,
+            request: &trace::Request,
+            probe: &mut dyn $crate::observe::Probe,
+        ) -> (units::Nanos, $crate::observe::Path) {
+            $crate::queued::submit_observed(self, now, request, probe)
+        }
+
+        fn submit_due_observed(
+            &mut self,
+            trace: &trace::Trace,
+            range: std::ops::Range<usize>,
+            completions: &mut [u64],
+            paths: &mut [$crate::observe::Path],
+            probe: &mut dyn $crate::observe::Probe,
+        ) {
+            let mut ahead = std::mem::take(&mut self.ahead);
+            let into = (completions, paths);
+            $crate::queued::submit_due_observed(self, &mut ahead, trace, range, into, probe);
+            self.ahead = ahead;
+        }
+
+        fn queued(&mut self) -> Option<&mut dyn $crate::Queued> {
+            Some(self)
+        }
+    };
+}
+pub(crate) use submit_by_queue;

@@ -442,6 +442,41 @@ pub trait Watch {
     ) -> Nanos;
 }
 
+/// Passes spans on as work of cleaning, and leaves the path of the request at hand alone.
+#[derive(Debug)]
+pub(crate) struct ForGc<'a, W>(pub(crate) &'a mut W);
+
+impl<W: Watch> Watch for ForGc<'_, W> {
+    const ACTIVE: bool = W::ACTIVE;
+
+    fn spend(&mut self, _cause: Cause, _ns: u64) {}
+
+    fn follow(&mut self, _path: &Path) {}
+
+    fn span(&mut self, span: Span) {
+        self.0.span(span.on_behalf_of(Purpose::Gc));
+    }
+
+    fn forward<D: Device + ?Sized>(
+        &mut self,
+        behind: &mut D,
+        now: Nanos,
+        request: &Request,
+    ) -> Nanos {
+        self.0.background(behind, now, request, Purpose::Gc)
+    }
+
+    fn background<D: Device + ?Sized>(
+        &mut self,
+        behind: &mut D,
+        now: Nanos,
+        request: &Request,
+        purpose: Purpose,
+    ) -> Nanos {
+        self.0.background(behind, now, request, purpose)
+    }
+}
+
 /// Nobody listens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Off;

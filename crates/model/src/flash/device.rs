@@ -18,7 +18,8 @@ use super::mapping::{Mapping, PageRead, PageWrite};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
 use super::{Counts, FlashParameters, StreamCounts, Wear, ZoneCounts};
-use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Span, Watch};
+use crate::device::submit_by_serving;
+use crate::observe::{Cause, Off, Path, Purpose, Span, Watch};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
 
@@ -419,21 +420,7 @@ impl<M: Mapping> Flash<M> {
 }
 
 impl<M: Mapping> Device for Flash<M> {
-    #[inline]
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        Nanos(self.serve(now.0, Bare::of(request), &mut Off))
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        let mut watch = On::new(probe);
-        let completion = self.serve(now.0, Bare::of(request), &mut watch);
-        (Nanos(completion), watch.into_path())
-    }
+    submit_by_serving!(Bare::of);
 
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
         assert_eq!(range.len(), completions.len(), "one completion per request");

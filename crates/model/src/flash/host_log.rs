@@ -22,7 +22,8 @@ use super::mapping::zoned::Zoned;
 use super::snapshot::{Reader, Writer};
 use super::zones::ZoneParameters;
 use super::{Counts, FlashDevice, FlashParameters, StreamCounts, Wear, ZoneCounts};
-use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Span, Watch};
+use crate::device::submit_by_serving;
+use crate::observe::{Cause, ForGc, Off, Path, Watch};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
 
@@ -57,40 +58,6 @@ pub struct HostLog {
 
 const NEW: usize = 0;
 const MOVED: usize = 1;
-
-/// Passes spans on as the log's own work, and leaves the path of the request alone.
-struct Cleaning<'a, W>(&'a mut W);
-
-impl<W: Watch> Watch for Cleaning<'_, W> {
-    const ACTIVE: bool = W::ACTIVE;
-
-    fn spend(&mut self, _cause: Cause, _ns: u64) {}
-
-    fn follow(&mut self, _path: &Path) {}
-
-    fn span(&mut self, span: Span) {
-        self.0.span(span.on_behalf_of(Purpose::Gc));
-    }
-
-    fn forward<D: Device + ?Sized>(
-        &mut self,
-        behind: &mut D,
-        now: Nanos,
-        request: &Request,
-    ) -> Nanos {
-        self.0.background(behind, now, request, Purpose::Gc)
-    }
-
-    fn background<D: Device + ?Sized>(
-        &mut self,
-        behind: &mut D,
-        now: Nanos,
-        request: &Request,
-        purpose: Purpose,
-    ) -> Nanos {
-        self.0.background(behind, now, request, purpose)
-    }
-}
 
 impl HostLog {
     /// An empty log over an empty device of `parameters`.
@@ -251,9 +218,9 @@ impl HostLog {
     fn clean<W: Watch>(&mut self, now: u64, watch: &mut W) {
         while self.free.len() < self.low_zones {
             let victim = self.victim();
-            self.move_live(now, victim, &mut Cleaning(watch));
+            self.move_live(now, victim, &mut ForGc(watch));
             let reset = self.request(Op::Trim, now, victim * self.zone_pages, self.zone_pages, 0);
-            self.zones.command(now, &reset, &mut Cleaning(watch));
+            self.zones.command(now, &reset, &mut ForGc(watch));
             self.free.push_back(victim);
         }
     }
@@ -296,20 +263,7 @@ impl HostLog {
 }
 
 impl Device for HostLog {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        Nanos(self.serve(now.0, request, &mut Off))
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        let mut watch = On::new(probe);
-        let completion = self.serve(now.0, request, &mut watch);
-        (Nanos(completion), watch.into_path())
-    }
+    submit_by_serving!();
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         let mut to = Writer::new(self.fingerprint);

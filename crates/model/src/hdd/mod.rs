@@ -29,7 +29,7 @@ mod write_back;
 use std::ops::Range;
 
 use trace::{Op, Request, Trace};
-use units::{Bytes, Nanos};
+use units::Bytes;
 
 use self::angle::Spindle;
 use self::arm::{Access, Arm, Mechanism};
@@ -40,6 +40,7 @@ pub use self::parameters::{
 use self::queue::Queue;
 use self::segments::Segments;
 use self::write_back::WriteBack;
+use crate::device::submit_by_serving;
 use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Watch, Way};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
@@ -424,9 +425,7 @@ impl Hdd {
 }
 
 impl Device for Hdd {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        Nanos(self.serve(now.0, request, &mut Off))
-    }
+    submit_by_serving!();
 
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
         assert_eq!(range.len(), completions.len(), "one completion per request");
@@ -440,17 +439,6 @@ impl Device for Hdd {
             let request = trace.request(index);
             *completion = self.submit(request.due, &request).0;
         }
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        let mut watch = On::new(probe);
-        let completion = self.serve(now.0, request, &mut watch);
-        (Nanos(completion), watch.into_path())
     }
 
     fn submit_due_observed(

@@ -31,9 +31,10 @@
 //! properties.
 
 use trace::{Op, Request};
-use units::{Bytes, Nanos};
+use units::Bytes;
 
-use crate::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, TrackKind, Watch};
+use crate::device::submit_by_serving;
+use crate::observe::{Activity, Cause, Span, Track, TrackKind, Watch};
 use crate::quantiles::{Draw, Quantiles};
 use crate::slots::Slots;
 use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
@@ -369,21 +370,7 @@ const INTERFACE: Track = Track::new(TrackKind::Interface, 0);
 const FLUSHES: Track = Track::new(TrackKind::Flush, 0);
 
 impl Device for Linear {
-    #[inline]
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        Nanos(self.serve(now.0, request, &mut Off))
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        let mut watch = On::new(probe);
-        let completion = self.serve(now.0, request, &mut watch);
-        (Nanos(completion), watch.into_path())
-    }
+    submit_by_serving!();
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         let mut to = SnapshotWriter::new("linear", self.fingerprint);

@@ -18,8 +18,9 @@ mod lines;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use crate::device::submit_by_serving;
 use crate::linear::whole_ns;
-use crate::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, TrackKind, Watch};
+use crate::observe::{Activity, Cause, Span, Track, TrackKind, Watch};
 use crate::slots::Slots;
 use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
 use crate::{Counter, Device, SnapshotError};
@@ -137,20 +138,7 @@ impl<D: Device> ReadCache<D> {
 }
 
 impl<D: Device> Device for ReadCache<D> {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        Nanos(self.serve(now.0, request, &mut Off))
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        let mut watch = On::new(probe);
-        let completion = self.serve(now.0, request, &mut watch);
-        (Nanos(completion), watch.into_path())
-    }
+    submit_by_serving!();
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         let mut to = SnapshotWriter::new("reads", self.fingerprint);

@@ -36,10 +36,9 @@ mod queued;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use crate::device::submit_by_serving;
 use crate::linear::whole_ns;
-use crate::observe::{
-    Activity, Cause, Off, On, Path, Probe, Purpose, Span, Track, TrackKind, Watch,
-};
+use crate::observe::{Activity, Cause, Purpose, Span, Track, TrackKind, Watch};
 use crate::slots::Slots;
 use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
 use crate::{Counter, Device, SnapshotError};
@@ -502,21 +501,7 @@ const NEVER: u64 = u64::MAX;
 const DESTAGE_STREAM: u16 = 0;
 
 impl<D: Device> Device for WriteCache<D> {
-    #[inline]
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        Nanos(self.serve(now.0, request, &mut Off))
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        let mut watch = On::new(probe);
-        let completion = self.serve(now.0, request, &mut watch);
-        (Nanos(completion), watch.into_path())
-    }
+    submit_by_serving!();
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         let mut to = SnapshotWriter::new("cache", self.fingerprint);

@@ -33,16 +33,15 @@ mod store;
 
 pub use parameters::{EventParameters, Suspend};
 
-use std::ops::Range;
-
-use trace::{Request, Trace};
+use trace::Request;
 use units::{Bytes, Nanos};
 
 use super::gc::Victim;
 use super::snapshot::{Reader, Writer};
 use super::{Counts, FlashDevice, FlashParameters, Wear};
+use crate::device::submit_by_queue;
 use crate::observe::{Path, Probe};
-use crate::queued::{self, Ahead, Queued};
+use crate::queued::{Ahead, Queued};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
 use engine::Engine;
@@ -104,50 +103,8 @@ impl<V: Victim> Queued for EventFlash<V> {
     }
 }
 
-impl<V: Victim> EventFlash<V> {
-    /// Takes what is known beyond a batch out, while the device itself is asked.
-    fn with_ahead(&mut self, serve: impl FnOnce(&mut Self, &mut Ahead)) {
-        let mut ahead = std::mem::take(&mut self.ahead);
-        serve(self, &mut ahead);
-        self.ahead = ahead;
-    }
-}
-
 impl<V: Victim> Device for EventFlash<V> {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        queued::submit(self, now, request)
-    }
-
-    fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
-        self.with_ahead(|this, ahead| queued::submit_due(this, ahead, trace, range, completions));
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        queued::submit_observed(self, now, request, probe)
-    }
-
-    fn submit_due_observed(
-        &mut self,
-        trace: &Trace,
-        range: Range<usize>,
-        completions: &mut [u64],
-        paths: &mut [Path],
-        probe: &mut dyn Probe,
-    ) {
-        let into = (completions, paths);
-        self.with_ahead(|this, ahead| {
-            queued::submit_due_observed(this, ahead, trace, range, into, probe);
-        });
-    }
-
-    fn queued(&mut self) -> Option<&mut dyn Queued> {
-        Some(self)
-    }
+    submit_by_queue!();
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         let mut to = Writer::new(self.fingerprint);

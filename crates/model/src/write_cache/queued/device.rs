@@ -1,13 +1,12 @@
 //! The cache as a device, and as one that is told of arrivals and asked for completions.
 
-use std::ops::Range;
-
-use trace::{Request, Trace};
+use trace::Request;
 use units::{Bytes, Nanos};
 
 use super::{Open, QueuedCache};
+use crate::device::submit_by_queue;
 use crate::observe::{Deaf, Path, Probe, Purpose, Span};
-use crate::queued::{self, Ahead, NO_REQUEST, Queued};
+use crate::queued::{NO_REQUEST, Queued};
 use crate::{Counter, Device, SnapshotError};
 
 /// Passes on what the device behind does, with the requests of the cache by their own tickets.
@@ -56,12 +55,6 @@ impl<D: Device> QueuedCache<D> {
         let found = device.next_observed(Nanos(until), &mut behind);
         found.map(|(at, ticket, path)| (at.0, ticket, path))
     }
-
-    fn with_ahead(&mut self, serve: impl FnOnce(&mut Self, &mut Ahead)) {
-        let mut ahead = std::mem::take(&mut self.ahead);
-        serve(self, &mut ahead);
-        self.ahead = ahead;
-    }
 }
 
 impl<D: Device> Queued for QueuedCache<D> {
@@ -99,40 +92,7 @@ impl<D: Device> Queued for QueuedCache<D> {
 }
 
 impl<D: Device> Device for QueuedCache<D> {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        queued::submit(self, now, request)
-    }
-
-    fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
-        self.with_ahead(|this, ahead| queued::submit_due(this, ahead, trace, range, completions));
-    }
-
-    fn submit_observed(
-        &mut self,
-        now: Nanos,
-        request: &Request,
-        probe: &mut dyn Probe,
-    ) -> (Nanos, Path) {
-        queued::submit_observed(self, now, request, probe)
-    }
-
-    fn submit_due_observed(
-        &mut self,
-        trace: &Trace,
-        range: Range<usize>,
-        completions: &mut [u64],
-        paths: &mut [Path],
-        probe: &mut dyn Probe,
-    ) {
-        let into = (completions, paths);
-        self.with_ahead(|this, ahead| {
-            queued::submit_due_observed(this, ahead, trace, range, into, probe);
-        });
-    }
-
-    fn queued(&mut self) -> Option<&mut dyn Queued> {
-        Some(self)
-    }
+    submit_by_queue!();
 
     fn snapshot(&self) -> Option<Vec<u8>> {
         self.save()

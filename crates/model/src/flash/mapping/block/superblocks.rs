@@ -14,10 +14,6 @@
 //! superblock are programmed in ascending order, each once between two erases; a superblock is
 //! erased only when no page of it is live.
 
-use trace::Request;
-use units::Nanos;
-
-use crate::Device;
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::device::PathApart;
@@ -26,7 +22,7 @@ use crate::flash::mapping::{PageRead, PageWrite};
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
-use crate::observe::{Cause, Path, Purpose, Span, Watch};
+use crate::observe::{Cause, ForGc, Watch};
 
 /// What a merge works with: the dies, from when on, and who watches.
 #[derive(Debug)]
@@ -34,40 +30,6 @@ pub(super) struct Work<'a, W> {
     pub(super) nand: &'a mut Nand,
     pub(super) now: u64,
     pub(super) watch: &'a mut W,
-}
-
-/// Watches merges: dies are at work for them, but no request goes along.
-struct Aside<'a, W>(&'a mut W);
-
-impl<W: Watch> Watch for Aside<'_, W> {
-    const ACTIVE: bool = W::ACTIVE;
-
-    fn spend(&mut self, _cause: Cause, _ns: u64) {}
-
-    fn follow(&mut self, _path: &Path) {}
-
-    fn span(&mut self, span: Span) {
-        self.0.span(span.on_behalf_of(Purpose::Gc));
-    }
-
-    fn forward<D: Device + ?Sized>(
-        &mut self,
-        behind: &mut D,
-        now: Nanos,
-        request: &Request,
-    ) -> Nanos {
-        self.0.background(behind, now, request, Purpose::Gc)
-    }
-
-    fn background<D: Device + ?Sized>(
-        &mut self,
-        behind: &mut D,
-        now: Nanos,
-        request: &Request,
-        purpose: Purpose,
-    ) -> Nanos {
-        self.0.background(behind, now, request, purpose)
-    }
 }
 
 /// The superblocks of a device and the pages in them.
@@ -227,7 +189,7 @@ impl Superblocks {
         let (source, target) = (self.plane_of(from), self.plane_of(to));
         let pages = self.geometry.pages_per_block;
         let now = work.now;
-        let mut aside = Aside(work.watch);
+        let mut aside = ForGc(work.watch);
         let nand = &mut *work.nand;
         if source == target {
             let ns = nand.copy_ns(from % pages, to % pages);
@@ -263,7 +225,7 @@ impl Superblocks {
             let block = std::mem::replace(part, NONE);
             let plane = block / self.geometry.blocks_per_plane;
             let erase_ns = work.nand.erase_ns();
-            work.nand.clean(plane, work.now, erase_ns, &mut Aside(work.watch));
+            work.nand.clean(plane, work.now, erase_ns, &mut ForGc(work.watch));
             self.blocks.release(plane, block);
             self.counts.erased_blocks += 1;
         }
