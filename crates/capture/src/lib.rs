@@ -18,9 +18,11 @@ mod error;
 pub mod server;
 pub mod sqlite;
 mod tracefs;
+mod unavailable;
 
 pub use account::{Account, ClassAccount, OpAccount, RatePoint, account};
 pub use error::Error;
+pub use unavailable::Unavailable;
 
 /// Nanoseconds of CLOCK_MONOTONIC: the clock that the kernel's tracer stamps with too.
 pub fn clock_ns() -> u64 {

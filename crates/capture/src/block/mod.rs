@@ -22,10 +22,9 @@ mod points;
 
 use std::path::Path;
 
-use events::Hint;
-use thiserror::Error;
 use trace::{Origin, Stream, Trace};
 
+use crate::Unavailable;
 use crate::diskstats::{DiskCounter, DiskStats};
 use crate::sqlite::{FileClass, FileInfo};
 use crate::tracefs::Collector;
@@ -33,28 +32,6 @@ use device::Device;
 use fiemap::Extents;
 use join::{Joined, Paired};
 use points::BlockReader;
-
-/// Why the block layer cannot be watched here; a normal result on most machines.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{reason}")]
-pub struct Unavailable {
-    /// What is in the way, one sentence.
-    pub reason: String,
-    /// What would make it available, one sentence.
-    pub remedy: String,
-}
-
-impl Hint for Unavailable {
-    fn hint(&self) -> Option<String> {
-        Some(self.remedy.clone())
-    }
-}
-
-impl Unavailable {
-    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { reason: reason.into(), remedy: remedy.into() }
-    }
-}
 
 /// What the block layer did.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 //!
 //! Invariant: memory is bounded by [`EVENT_LIMIT`], beyond which events count as lost.
 
-use super::Unavailable;
 use super::join::{RawEvent, operation};
+use crate::Unavailable;
 use crate::tracefs::ring::{self, Field};
 use crate::tracefs::{Collector, Reader, Wanted};
 

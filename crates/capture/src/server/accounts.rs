@@ -18,8 +18,9 @@ use super::class::System;
 use super::clock::{ServerCpu, parts_of};
 use super::logical::{Logical, Unresolved};
 use super::physical::{PhysicalClass, ServerPhysical};
+use crate::Unavailable;
 use crate::account::{Account, account};
-use crate::block::{Physical, Unavailable};
+use crate::block::Physical;
 
 /// Largest difference between a disk's trace and the kernel's counters that closes a sum.
 pub const CLOSE: f64 = 0.02;

@@ -21,7 +21,7 @@ use super::class::{Class, Server, System};
 use super::files::Target;
 use super::tasks;
 use super::tracker::{Counts, Io, NO_OFFSET, Tracked, Tracker, Turn};
-use crate::block::Unavailable;
+use crate::Unavailable;
 use crate::tracefs::Collector;
 
 /// Regions of files begin at multiples of this.

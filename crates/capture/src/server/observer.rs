@@ -4,7 +4,7 @@
 //!
 //! Tested on a real server.
 
-use crate::block::Unavailable;
+use crate::Unavailable;
 
 use super::accounts::{ServerAccounts, Sources};
 use super::class::Server;

@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::class::{Class, Server};
 use super::journal;
 use super::watch::{self, Owned, Watch};
-use crate::block::{self, BlockCapture, Physical, Raw, Unavailable};
+use crate::Unavailable;
+use crate::block::{self, BlockCapture, Physical, Raw};
 
 /// Streams of a physical trace behind those of [`Class::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

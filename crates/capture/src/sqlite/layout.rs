@@ -17,10 +17,37 @@ use units::{Bytes, Nanos};
 use super::files::{self, FileClass};
 use super::page_cache::PageCache;
 use super::recorder::{Event, Layer};
-use super::session::{Captured, IoMode};
 
 /// Regions and files begin on a multiple of it, bytes.
 const REGION_ALIGN: u64 = 1 << 20;
+
+/// Who does the I/O of the database's files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IoMode {
+    /// Past the page cache (O_DIRECT): every I/O reaches the device, no root needed.
+    #[default]
+    Direct,
+    /// SQLite's own unix VFS, page cache and all.
+    Buffered,
+}
+
+/// What a session captured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Captured {
+    /// What SQLite asked of the file system, sorted by due time; streams are file classes.
+    pub logical: Trace,
+    /// What reached the device, or would have (see `origin.source`), in the same address space.
+    pub device: Trace,
+    /// Events that the traces lack, because the event limit was reached.
+    pub losses: u64,
+    /// The files, and where each lies in the traces' address space.
+    pub files: Vec<FileInfo>,
+    /// Who really did the I/O.
+    pub io_mode: IoMode,
+    /// Transaction type of each request of `logical`, as [`super::Context::kind`] gave it.
+    pub kinds: Vec<u8>,
+}
 
 /// One file of the database in the traces' address space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,7 +38,7 @@ mod vfs;
 
 pub use crate::account::{Account, ClassAccount, OpAccount, RatePoint, account};
 pub use files::FileClass;
-pub use layout::FileInfo;
+pub use layout::{Captured, FileInfo, IoMode};
 pub use recorder::{Context, set_context};
-pub use session::{Captured, IoMode, Session, SessionOptions};
+pub use session::{Session, SessionOptions};
 pub use vfs::{VFS_NAME, register};

@@ -4,25 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use serde::{Deserialize, Serialize};
-use trace::Trace;
 use units::Bytes;
 
-use super::layout::{self, FileInfo};
+use super::layout::{self, Captured, IoMode};
 use super::recorder::Recorder;
 use super::{direct, files};
 use crate::{Error, now_ns};
-
-/// Who does the I/O of the database's files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IoMode {
-    /// Past the page cache (O_DIRECT): every I/O reaches the device, no root needed.
-    #[default]
-    Direct,
-    /// SQLite's own unix VFS, page cache and all.
-    Buffered,
-}
 
 /// How to capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,23 +40,6 @@ impl SessionOptions {
             event_limit: 8_000_000,
         }
     }
-}
-
-/// What a session captured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Captured {
-    /// What SQLite asked of the file system, sorted by due time; streams are file classes.
-    pub logical: Trace,
-    /// What reached the device, or would have (see `origin.source`), in the same address space.
-    pub device: Trace,
-    /// Events that the traces lack, because the event limit was reached.
-    pub losses: u64,
-    /// The files, and where each lies in the traces' address space.
-    pub files: Vec<FileInfo>,
-    /// Who really did the I/O.
-    pub io_mode: IoMode,
-    /// Transaction type of each request of `logical`, as [`super::Context::kind`] gave it.
-    pub kinds: Vec<u8>,
 }
 
 /// What files are opened with.

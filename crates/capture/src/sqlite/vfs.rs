@@ -24,8 +24,9 @@ use trace::Op;
 
 use super::direct::{self, clock};
 use super::files::{self, FileClass};
+use super::layout::IoMode;
 use super::recorder::{self, Happened, Layer};
-use super::session::{self, IoMode};
+use super::session;
 use super::shared::{Opening, SharedFile, WAL_INDEX_HEADER};
 use crate::{Error, now_ns};
 

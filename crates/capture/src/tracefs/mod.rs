@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::block::Unavailable;
+use crate::Unavailable;
 use crate::now_ns;
 use mount::{mounted_tracefs, remove_stale};
 use ring::{Field, PageLayout};

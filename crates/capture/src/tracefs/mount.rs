@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{REMEDY_KERNEL, REMEDY_ROOT};
-use crate::block::Unavailable;
+use crate::Unavailable;
 
 /// Where the kernel offers a place for tracefs.
 const TRACEFS: &str = "/sys/kernel/tracing";

@@ -3,7 +3,7 @@
 //! Everything is watched from the start of the measurement to its end. What cannot be watched (no
 //! root, a server on another machine) is a sentence in the run, never a failure.
 
-use capture::block::Unavailable;
+use capture::Unavailable;
 use capture::server::{
     Logical, PhysicalCapture, Server, ServerAccounts, ServerCapture, ServerClock, ServerPhysical,
     Sources, Span, System, TransactionIo, attribute,
