@@ -9,7 +9,7 @@ use std::time::Instant;
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let database = PathBuf::from(std::env::args().nth(1).ok_or("name the database file")?);
     let start = Instant::now();
-    let conditions = oltp::consistency::check(&database)?;
+    let conditions = oltp::sqlite::check(&database, None)?;
     for condition in &conditions {
         let verdict = if condition.holds { "holds" } else { "VIOLATED" };
         println!("{:>9}  {verdict}  {}", condition.clause, condition.states);

@@ -22,36 +22,33 @@
 
 pub mod audit;
 pub mod consistency;
-mod context;
-mod cpu;
 pub mod driver;
+mod engine;
 mod error;
-mod executor;
 pub mod mariadb;
 pub mod meta;
 mod options;
 pub mod postgresql;
-mod recorder;
 mod result;
 mod run;
 mod scale;
 pub mod sqlite;
 pub mod statements;
+mod systems;
 pub mod temp;
 pub mod torture;
-mod users;
 pub mod versions;
 pub mod workload;
 
 pub use driver::LoadReport;
+pub use engine::{Phase, Span};
 pub use error::Error;
-pub use executor::Span;
 pub use options::{
     Access, Database, JournalMode, Load, LoadOptions, Options, ServerSettings, SqliteSettings,
     Synchronous,
 };
 pub use result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
-pub use run::{Phase, framework_cost_ns, load, run, run_noted, run_observed};
+pub use run::{framework_cost_ns, load, run, run_noted, run_observed};
 pub use scale::{DISTRICTS_MAX, Scale};
 pub use workload::{Dataset, Kind, Mix, Workload};
 

@@ -6,10 +6,6 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos, Rate};
 
 use crate::Error;
-use crate::driver::Dbms;
-use crate::mariadb::Mariadb;
-use crate::postgresql::Postgresql;
-use crate::sqlite::Sqlite;
 use crate::workload::{Dataset, Mix, Workload};
 
 /// How SQLite commits.
@@ -319,19 +315,6 @@ impl Database {
         match self {
             Self::Sqlite(settings) => settings.validate(),
             Self::Postgresql(settings) | Self::Mariadb(settings) => settings.validate(),
-        }
-    }
-
-    /// The DBMS, with its settings, for a workload.
-    ///
-    /// # Errors
-    /// Settings without meaning for it.
-    pub fn dbms(&self, workload: Workload) -> Result<Box<dyn Dbms>, Error> {
-        self.validate()?;
-        match self {
-            Self::Sqlite(settings) => Ok(Box::new(Sqlite::new(settings, workload))),
-            Self::Postgresql(settings) => Ok(Box::new(Postgresql::new(settings, workload))),
-            Self::Mariadb(settings) => Ok(Box::new(Mariadb::new(settings, workload))),
         }
     }
 }

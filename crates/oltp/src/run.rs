@@ -8,15 +8,12 @@ use events::{Ending, Event, Sink, Step, Warning};
 use stats::Histogram;
 
 use crate::driver::{Dbms, Lanes, LoadReport, Null};
-use crate::executor::{Gathered, Plan, Span, Watch, execute};
+use crate::engine::{Gathered, INTERVAL_NS, Phase, Plan, STAGE, Span, Watch, execute};
 use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
-use crate::recorder::INTERVAL_NS;
 use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
 use crate::workload::nurand::Constants;
 use crate::workload::{Dataset, Source};
 use crate::{Error, Kind, Scale};
-
-pub(crate) const STAGE: &str = "oltp";
 
 /// A measurement shorter than this carries a warning.
 const SHORT_S: f64 = 30.0;
@@ -25,17 +22,6 @@ const OVERHEAD_METHOD: &str = "of one transaction in sixteen the time outside ca
     (sqlite3_step and sqlite3_reset; send and receive), over the CPU time of the workers per transaction: taking the request, making \
     its inputs, binding parameters, reading columns and recording count as client; stretches \
     over 30 us were preempted and are left out";
-
-/// Where a run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Sessions are open and the first requests go out.
-    WarmUp,
-    /// The measurement begins.
-    Measurement,
-    /// The measurement has ended; requests in work still finish.
-    End,
-}
 
 /// Loads a database, in place of an earlier one that wearmark made.
 ///

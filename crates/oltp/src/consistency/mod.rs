@@ -10,13 +10,11 @@
 //! form checked is the one it generalises to: orders less new orders are the delivered orders, and
 //! those are at least as many as were loaded.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::meta::Meta;
 use crate::workload::Dataset;
-use crate::{Error, sqlite};
 
 /// Offending rows kept per condition.
 pub(crate) const DETAIL_MAX: usize = 10;
@@ -148,17 +146,4 @@ pub(crate) fn check_all(
         results.push(ConditionResult { number, clause, states, holds, violations, detail });
     }
     Ok(results)
-}
-
-/// Checks all conditions of an SQLite database in one snapshot.
-///
-/// # Errors
-/// No database of ours, or one that SQLite cannot read: then nothing can be said about conditions.
-pub fn check(database: &Path) -> Result<Vec<ConditionResult>, Error> {
-    check_with_vfs(database, None)
-}
-
-/// As [`check`], through a named VFS.
-pub fn check_with_vfs(database: &Path, vfs: Option<&str>) -> Result<Vec<ConditionResult>, Error> {
-    sqlite::check(database, vfs)
 }

@@ -154,8 +154,11 @@ const ORDER_ENTRY: [Condition; 12] = [
     },
 ];
 
-/// Checks all conditions in one snapshot.
-pub(crate) fn check(database: &Path, vfs: Option<&str>) -> Result<Vec<ConditionResult>, Error> {
+/// Checks all conditions of a database in one snapshot, through a VFS where one is named.
+///
+/// # Errors
+/// No database of ours, or one that SQLite cannot read: then nothing can be said about conditions.
+pub fn check(database: &Path, vfs: Option<&str>) -> Result<Vec<ConditionResult>, Error> {
     let meta = read_meta(database, vfs)?;
     let connection = open_read_only(database, vfs)?;
     let sqlite = |doing: &'static str| move |source| Error::sqlite(database, doing, source);

@@ -2,7 +2,7 @@
 //!
 //! SQLite has one writer. One connection, on one worker thread, therefore runs all read-write
 //! transactions (BEGIN IMMEDIATE), and further connections the read-only ones; which runs when is
-//! decided by the queues of [`crate::users`], so SQLite's own locks are not met busy. A busy answer
+//! decided by the queues of [`crate::engine::users`], so SQLite's own locks are not met busy. A busy answer
 //! can still come from another process: after SQLite's own wait it counts as a failed attempt and is
 //! retried.
 
@@ -32,7 +32,7 @@ use crate::meta::Meta;
 use crate::options::{JournalMode, SqliteSettings};
 use crate::workload::{Dataset, Workload};
 
-pub(crate) use conditions::check;
+pub use conditions::check;
 
 /// SQLite with its settings, for the database of one workload.
 #[derive(Clone, Debug)]

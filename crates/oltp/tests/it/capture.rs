@@ -51,6 +51,6 @@ fn captured_io_names_its_worker_and_transaction() {
     assert!(transactions.len() as u64 >= commits, "{} {commits}", transactions.len());
     assert!(chains.actor.iter().all(|&actor| actor < 2));
     let vfs = Some(VFS_NAME);
-    let conditions = oltp::consistency::check_with_vfs(&settings.database(), vfs).unwrap();
+    let conditions = oltp::sqlite::check(&settings.database(), vfs).unwrap();
     assert!(conditions.iter().all(|condition| condition.holds));
 }

@@ -1,6 +1,6 @@
 //! Each consistency condition (TPC-C 5.11 clause 3.3.2) fails on a defect planted for it.
 
-use oltp::consistency::check;
+use oltp::sqlite::check;
 use oltp::workload::bank::BankScale;
 use oltp::workload::commit::CommitScale;
 use oltp::{Dataset, Mix, Options, Scale, SqliteSettings, Synchronous, run};
@@ -89,7 +89,7 @@ fn missing_rows_are_violations() {
 fn offending_rows_are_named_and_bounded() {
     let database = Database::new(Scale::miniature(1));
     database.sql().execute("UPDATE customer SET c_balance = c_balance + 1", []).unwrap();
-    let results = check(&database.settings.database()).unwrap();
+    let results = check(&database.settings.database(), None).unwrap();
     let tenth = &results[9];
     assert_eq!((tenth.number, tenth.clause.as_str()), (10, "3.3.2.10"));
     assert_eq!((tenth.violations, tenth.detail.len()), (180, 10));
@@ -145,9 +145,9 @@ fn conditions_of_bank_and_commit_fail_on_their_defects() {
         let load = oltp::LoadOptions { database, dataset, seed: 1 };
         oltp::load(&load, &events::Quiet).unwrap();
         let path = settings.database_of(dataset.workload());
-        assert!(check(&path).unwrap().iter().all(|result| result.holds));
+        assert!(check(&path, None).unwrap().iter().all(|result| result.holds));
         rusqlite::Connection::open(&path).unwrap().execute_batch(defect).unwrap();
-        let results = check(&path).unwrap();
+        let results = check(&path, None).unwrap();
         let failed: Vec<u32> = results.iter().filter(|r| !r.holds).map(|r| r.number).collect();
         assert_eq!(failed, [number], "{defect}");
         assert!(!results[number as usize - 1].detail.is_empty());

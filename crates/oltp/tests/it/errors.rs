@@ -38,7 +38,7 @@ fn a_missing_database_is_named() {
     let error = run_on(&settings(directory.path()));
     assert!(matches!(error, Error::NoDatabase { .. }), "{error}");
     assert!(error.hint().is_some());
-    let error = oltp::consistency::check(&directory.path().join("x")).unwrap_err();
+    let error = oltp::sqlite::check(&directory.path().join("x"), None).unwrap_err();
     assert!(matches!(error, Error::NoDatabase { .. }), "{error}");
 }
 

@@ -208,7 +208,7 @@ fn small_workload(dataset: Dataset, mark: &str) {
     assert!(result.transactions.len() == 1 && count > 0 && result.audit.passed, "{result:?}");
     assert_eq!(result.new_orders_per_min, 0.0);
     let path = settings.database_of(dataset.workload());
-    let results = oltp::consistency::check(&path).unwrap();
+    let results = oltp::sqlite::check(&path, None).unwrap();
     assert!(!results.is_empty() && results.iter().all(|result| result.holds), "{results:?}");
     let sql = rusqlite::Connection::open(&path).unwrap();
     let marks: i64 = sql.query_row(mark, [], |row| row.get(0)).unwrap();

@@ -18,7 +18,7 @@ pub fn check(arguments: &OltpCheck, context: &Context) -> anyhow::Result<Outcome
             on_server(system, &login, Some(login.database.clone()), workload)?
         }
         (None, Some(path)) if path.is_dir() => private(path, workload, context)?,
-        (None, Some(path)) => ::oltp::consistency::check(path)?,
+        (None, Some(path)) => ::oltp::sqlite::check(path, None)?,
         (None, None) => Vec::new(),
     };
     if context.json {

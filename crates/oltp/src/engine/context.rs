@@ -1,6 +1,6 @@
 //! Tells the capture whose I/O this thread causes: all that the run knows of `capture`.
 
-use crate::users::Job;
+use super::users::Job;
 
 /// Marks the I/O of this thread as that of a worker's transaction.
 #[inline]
@@ -19,4 +19,10 @@ pub(crate) fn leave(worker: usize) {
         transaction: 0,
         kind: 0,
     });
+}
+
+/// The clock of the capture, ns.
+#[inline]
+pub(crate) fn clock_ns() -> u64 {
+    capture::clock_ns()
 }

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::{Event, Sink};
 
-use crate::context;
+use super::recorder::{INTERVAL_NS, Ledger, Live, Times, Window, WorkerCpu};
+use super::users::{Clock, Job, Lane, QueueCounts, Users};
+use super::{Phase, STAGE, context, cpu};
 use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Reply, Session, Worker};
 use crate::options::Load;
-use crate::recorder::{INTERVAL_NS, Ledger, Live, Times, Window, WorkerCpu};
-use crate::run::{Phase, STAGE};
-use crate::users::{Clock, Job, Lane, QueueCounts, Users};
 use crate::workload::Source;
 use crate::{Error, Kind};
 
@@ -229,7 +228,7 @@ impl Shared<'_> {
     fn work(&self, worker: Worker) -> Result<WorkerCpu, Error> {
         let meter = &Meter::default();
         let mut cpu = WorkerCpu::default();
-        crate::cpu::wake_on_time();
+        cpu::wake_on_time();
         let mut started = false;
         context::leave(worker.index);
         let result = self.driver.with_session(worker, meter, &mut |session| {
@@ -266,7 +265,7 @@ impl Shared<'_> {
         (cpu, notes): (&mut WorkerCpu, &mut Notes),
     ) -> Result<(), Error> {
         // The run's clock is CLOCK_MONOTONIC from another zero.
-        let zero_ns = capture::clock_ns().saturating_sub(users.now_ns());
+        let zero_ns = context::clock_ns().saturating_sub(users.now_ns());
         let ledger = &self.ledgers[worker.index % self.ledgers.len()];
         // A worker that panicked ends the run with an error: nobody reads what it left here.
         let ledger = || ledger.lock().unwrap_or_else(PoisonError::into_inner);

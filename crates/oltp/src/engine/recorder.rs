@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use stats::Histogram;
 
+use super::cpu::ThreadCpu;
+use super::users::Job;
 use crate::audit::Tally;
-use crate::cpu::ThreadCpu;
 use crate::driver::{MeterTotals, Outcome, Reply};
-use crate::users::Job;
 use crate::workload::input::{Input, Request};
 use crate::workload::{Kind, Source};
 
