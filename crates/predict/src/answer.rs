@@ -1,0 +1,186 @@
+//! A question to a learned system, and its answer.
+
+use model::Device;
+use serde::{Deserialize, Serialize};
+use sim::transactions::{Load, TransactionOutcome, Wait, Waits, transactions};
+
+use crate::Error;
+use crate::learn::{Learned, with_path};
+
+/// Transactions that are simulated for the figures, and for each end of the interval.
+const MEASURED: u64 = 60_000;
+const CORNER: u64 = 20_000;
+/// How far processor time and path may be off, for the interval.
+const CPU_UNCERTAIN: f64 = 0.10;
+const PATH_UNCERTAIN: f64 = 0.5;
+
+/// What is asked; `None` is as captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Question {
+    /// Number of terminals.
+    pub terminals: Option<u32>,
+    /// Arrivals per second, instead of a closed loop.
+    pub rate: Option<f64>,
+    /// Number of processors.
+    pub processors: Option<u32>,
+    /// Their speed over that of the captured machine.
+    pub speed: Option<f64>,
+    /// Whether commits are answered before they are durable.
+    pub no_commit_wait: bool,
+    /// Whether the log lies on the second device.
+    pub log_apart: bool,
+    /// Decides every draw.
+    pub seed: u64,
+}
+
+/// The answer for one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Name of the device's profile.
+    pub device: String,
+    /// Terminals.
+    pub terminals: u32,
+    /// Transactions per minute, all kinds.
+    pub per_min: f64,
+    /// The same with 10 % more processor time and half as much path again, and with less of both.
+    pub per_min_low: f64,
+    /// See `per_min_low`.
+    pub per_min_high: f64,
+    /// By kind.
+    pub kinds: Vec<KindAnswer>,
+    /// What the time of a transaction goes to, largest first.
+    pub limits: Vec<Limit>,
+    /// Share of the processors' time that is used, 0 to 1.
+    pub processor_share: f64,
+    /// Flushes of the log per second.
+    pub log_flushes_per_s: f64,
+    /// Commits per flush.
+    pub commits_per_flush: f64,
+    /// Requests beyond the end of the device, which were moved to within.
+    pub wrapped: u64,
+    /// Arrivals that found too many waiting.
+    pub dropped: u64,
+    /// What the figures rest on, a sentence each.
+    pub rests_on: Vec<String>,
+}
+
+/// One kind of transaction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KindAnswer {
+    /// Its name.
+    pub kind: String,
+    /// Per minute.
+    pub per_min: f64,
+    /// Quantiles from the request to the answer, ns.
+    pub response_ns_p50: u64,
+    /// 90 %.
+    pub response_ns_p90: u64,
+    /// 99 %.
+    pub response_ns_p99: u64,
+    /// 99.9 %.
+    pub response_ns_p999: u64,
+}
+
+/// What a part of the time goes to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// `processors`, `log flush`, `locks`, `data reads`, `writes`, `client` or `free terminal`.
+    pub what: String,
+    /// Share of the response time, 0 to 1.
+    pub share: f64,
+}
+
+/// Asks a learned system about a device, which `make` makes anew for each simulation: one, and a
+/// second for the log where it lies apart.
+///
+/// # Errors
+/// Where the question names a system that cannot exist.
+pub fn predict(
+    learned: &Learned,
+    question: &Question,
+    device: &str,
+    make: &dyn Fn() -> Vec<Box<dyn Device>>,
+) -> Result<Prediction, Error> {
+    let run = |cpu: f64, path: f64, count: u64| -> Result<TransactionOutcome, Error> {
+        let mut setup = with_path(&learned.setup, path);
+        setup.terminals = question.terminals.unwrap_or(setup.terminals);
+        if let Some(per_s) = question.rate {
+            setup.load = Load::Open { per_s };
+        }
+        setup.processors.count = question.processors.unwrap_or(setup.processors.count);
+        setup.processors.speed = question.speed.unwrap_or(1.0) / cpu;
+        setup.log.commit_waits = !question.no_commit_wait;
+        if question.log_apart {
+            setup.classes[usize::from(setup.log.class)].device = 1;
+        }
+        setup.length.max_transactions = count;
+        setup.seed = question.seed;
+        Ok(transactions(&mut make(), &setup)?)
+    };
+    let outcome = run(1.0, 1.0, MEASURED)?;
+    let slow = run(1.0 + CPU_UNCERTAIN, 1.0 + PATH_UNCERTAIN, CORNER)?.transactions_per_s;
+    let fast = run(1.0 - CPU_UNCERTAIN, 1.0 - PATH_UNCERTAIN, CORNER)?.transactions_per_s;
+    let middle = outcome.transactions_per_s;
+    let mut rests_on = learned.rests_on.clone();
+    rests_on.push(format!(
+        "the interval: processor time {:.0} % and host path {:.0} % more and less",
+        CPU_UNCERTAIN * 100.0,
+        PATH_UNCERTAIN * 100.0
+    ));
+    let seconds = (outcome.measured_ns as f64 / 1e9).max(1e-9);
+    let whole_s = seconds + learned.setup.length.warmup_ns as f64 / 1e9;
+    Ok(Prediction {
+        device: device.to_owned(),
+        terminals: question.terminals.unwrap_or(learned.setup.terminals),
+        per_min: middle * 60.0,
+        per_min_low: slow.min(middle) * 60.0,
+        per_min_high: fast.max(middle) * 60.0,
+        kinds: kinds(&outcome, seconds),
+        limits: limits(&outcome),
+        processor_share: outcome.processor_share,
+        log_flushes_per_s: outcome.log.flushes as f64 / whole_s,
+        commits_per_flush: outcome.log.commits as f64 / outcome.log.flushes.max(1) as f64,
+        wrapped: outcome.wrapped,
+        dropped: outcome.dropped,
+        rests_on,
+    })
+}
+
+fn kinds(outcome: &TransactionOutcome, seconds: f64) -> Vec<KindAnswer> {
+    let seen = outcome.kinds.iter().filter(|kind| !kind.response.is_empty());
+    let answers = seen.map(|kind| KindAnswer {
+        kind: kind.name.clone(),
+        per_min: kind.response.count() as f64 / seconds * 60.0,
+        response_ns_p50: kind.response.quantile(0.5),
+        response_ns_p90: kind.response.quantile(0.9),
+        response_ns_p99: kind.response.quantile(0.99),
+        response_ns_p999: kind.response.quantile(0.999),
+    });
+    answers.collect()
+}
+
+/// Shares of the response time of all transactions together.
+fn limits(outcome: &TransactionOutcome) -> Vec<Limit> {
+    let total: u64 = outcome.kinds.iter().map(|kind| kind.waits.total()).sum();
+    let share = |of: &[Wait]| {
+        let part = |waits: &Waits| of.iter().map(|wait| waits[*wait]).sum::<u64>();
+        let sum: u64 = outcome.kinds.iter().map(|kind| part(&kind.waits)).sum();
+        sum as f64 / total.max(1) as f64
+    };
+    let named = [
+        ("processors", &[Wait::Cpu, Wait::RunQueue][..]),
+        ("log flush", &[Wait::LogFlush, Wait::LogWait]),
+        ("locks", &[Wait::Lock]),
+        ("data reads", &[Wait::Read]),
+        ("writes", &[Wait::Write]),
+        ("client", &[Wait::Client]),
+        ("free terminal", &[Wait::Terminal]),
+    ];
+    let mut limits: Vec<Limit> = named
+        .into_iter()
+        .map(|(what, of)| Limit { what: what.to_owned(), share: share(of) })
+        .filter(|limit| limit.share > 0.0005)
+        .collect();
+    limits.sort_by(|a, b| b.share.total_cmp(&a.share));
+    limits
+}

@@ -1,0 +1,88 @@
+//! Work beside the transactions: writes of data, kernel threads, the log's timer.
+
+use sim::transactions::{Background, Pace, Step};
+use trace::{Op, Trace};
+
+use crate::captured::{Captured, System};
+
+/// Requests of one round.
+const ROUND: usize = 16;
+/// Most rounds that are kept.
+const MOST_ROUNDS: usize = 4096;
+/// Transactions after which kernel threads run.
+const KERNEL_EVERY: f64 = 16.0;
+
+pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
+    let count = captured.transactions.len() as f64;
+    let timer_ns = match captured.system {
+        System::Postgresql => 200_000_000,
+        System::Innodb => 1_000_000_000,
+    };
+    let mut tasks = vec![Background {
+        name: "log writer".to_owned(),
+        pace: Pace::Every(timer_ns),
+        rounds: vec![vec![Step::Commit]],
+    }];
+    if captured.cpu.kernel_ns > 0.0 {
+        let ns = (captured.cpu.kernel_ns * KERNEL_EVERY) as u64;
+        tasks.push(Background {
+            name: "kernel threads".to_owned(),
+            pace: Pace::Transactions(KERNEL_EVERY),
+            rounds: vec![vec![Step::Cpu(ns)]],
+        });
+    }
+    let writes = match &captured.physical {
+        Some(physical) => of_disk(captured, physical),
+        None => of_tasks(captured),
+    };
+    let rounds: Vec<Vec<Step>> = writes
+        .chunks(ROUND)
+        .map(|chunk| {
+            let mut steps = chunk.to_vec();
+            steps.push(Step::Flush { class: flush_class });
+            steps
+        })
+        .collect();
+    if !rounds.is_empty() {
+        let pace = Pace::Transactions(count / rounds.len() as f64);
+        let skip = rounds.len().div_ceil(MOST_ROUNDS);
+        let rounds = rounds.into_iter().step_by(skip).collect();
+        tasks.push(Background { name: "data writes".to_owned(), pace, rounds });
+    }
+    tasks
+}
+
+/// Writes that reached the disk, those of the log and of other programs apart.
+fn of_disk(captured: &Captured, physical: &Trace) -> Vec<Step> {
+    let class = |stream: u16| {
+        let name = &physical.streams.get(usize::from(stream))?.name;
+        let streams = &captured.logical.streams;
+        (name != "log").then(|| streams.iter().position(|own| own.name == *name)).flatten()
+    };
+    let kept: Vec<(u16, usize)> = (0..physical.count())
+        .filter(|&at| physical.op[at] == Op::Write)
+        .filter_map(|at| Some((class(physical.stream[at])? as u16, at)))
+        .collect();
+    // The files may lie anywhere on a large disk; where does not matter, how far apart does.
+    let base = kept.iter().map(|(_, at)| physical.offset[*at]).min().unwrap_or(0);
+    let step = |(class, at): (u16, usize)| {
+        let (bytes, offset) = (physical.len[at], physical.offset[at] - base);
+        Step::Write { class, bytes, offset }
+    };
+    kept.into_iter().map(step).collect()
+}
+
+/// Writes by tasks that serve no client, where the disk was not seen.
+fn of_tasks(captured: &Captured) -> Vec<Step> {
+    let logical = &captured.logical;
+    let Some(chains) = &logical.chains else { return Vec::new() };
+    let steps = (0..logical.count()).filter_map(|at| {
+        let class = logical.stream[at];
+        let log = logical.streams.get(usize::from(class)).is_some_and(|own| own.name == "log");
+        let own = captured.connections.get(usize::from(chains.actor[at])).is_some_and(|own| *own);
+        let takes_part = logical.op[at] == Op::Write && !log && !own;
+        let (bytes, offset) = (logical.len[at], logical.offset[at]);
+        takes_part.then_some(Step::Write { class, bytes, offset })
+    });
+    steps.collect()
+}

@@ -1,0 +1,125 @@
+//! What a captured run is to a prediction.
+
+use sim::transactions::{GroupCommit, Load};
+use trace::{Op, Trace};
+
+/// Which server ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// PostgreSQL: buffered files, locks outlive the flush of the log.
+    Postgresql,
+    /// InnoDB: files opened for direct I/O, locks are released before the flush of the log.
+    Innodb,
+}
+
+impl System {
+    /// Its rule of group commit.
+    pub fn rule(self) -> GroupCommit {
+        match self {
+            Self::Postgresql => GroupCommit::POSTGRESQL,
+            Self::Innodb => GroupCommit::INNODB,
+        }
+    }
+
+    /// The unit in which it writes its log, bytes.
+    pub fn log_page_bytes(self) -> u32 {
+        match self {
+            Self::Postgresql => 8192,
+            Self::Innodb => 4096,
+        }
+    }
+
+    /// Whether its reads and writes of data go past the page cache.
+    pub fn is_direct(self) -> bool {
+        self == Self::Innodb
+    }
+}
+
+/// A kind of transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindOf {
+    /// Its name.
+    pub name: String,
+    /// Whether it changes the database and so commits to the log.
+    pub writes: bool,
+}
+
+/// One transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transaction {
+    /// Index of its kind.
+    pub kind: u16,
+    /// Messages of its client.
+    pub turns: u32,
+    /// From the request to the answer, ns.
+    pub duration_ns: u64,
+    /// Computing and waiting for locks and processors, ns: only its size relative to others is used.
+    pub gap_ns: u64,
+}
+
+/// Processor time per transaction, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cpu {
+    /// Of the server's tasks.
+    pub server_ns: f64,
+    /// Of the client's.
+    pub client_ns: f64,
+    /// Of kernel threads.
+    pub kernel_ns: f64,
+}
+
+/// A captured run.
+#[derive(Clone, Debug)]
+pub struct Captured {
+    /// The server.
+    pub system: System,
+    /// Kinds of transactions, by the index that transactions name.
+    pub kinds: Vec<KindOf>,
+    /// Transactions; number `n` of the trace's `transaction` column is `transactions[n - 1]`.
+    pub transactions: Vec<Transaction>,
+    /// System calls on the server's files, with actors and transactions.
+    pub logical: Trace,
+    /// By actor of `logical`: whether it serves a client.
+    pub connections: Vec<bool>,
+    /// Requests of the disk by file class, where they were captured.
+    pub physical: Option<Trace>,
+    /// Processor time.
+    pub cpu: Cpu,
+    /// Processors of the machine.
+    pub processors: u32,
+    /// Whether other programs used much of them during the capture.
+    pub disturbed: bool,
+    /// Sessions.
+    pub terminals: u32,
+    /// How they asked.
+    pub load: Load,
+    /// Transactions per second, as measured.
+    pub per_s: f64,
+    /// Bytes of log that the server counted.
+    pub log_bytes: Option<u64>,
+    /// Warehouses of an order-entry database.
+    pub warehouses: Option<u32>,
+}
+
+impl Captured {
+    /// Requests of one operation on one stream of a trace, by their index.
+    pub(crate) fn of<'a>(
+        trace: &'a Trace,
+        stream: &str,
+        op: Op,
+    ) -> impl Iterator<Item = usize> + use<'a> {
+        let index = trace.streams.iter().position(|own| own.name == stream);
+        (0..trace.count())
+            .filter(move |&at| trace.op[at] == op && Some(usize::from(trace.stream[at])) == index)
+    }
+}
+
+/// A quantile of unsorted values; 0 of none.
+pub(crate) fn quantile(values: impl Iterator<Item = u64>, q: f64) -> f64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    match values.len() {
+        0 => 0.0,
+        count => values[((count - 1) as f64 * q).round() as usize] as f64,
+    }
+}

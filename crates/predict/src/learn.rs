@@ -1,0 +1,370 @@
+//! From a captured run to a system that can be simulated.
+
+use model::linear::{Detection, Flush, Line, LinearParameters, Mixed};
+use model::{Device, Linear};
+use sim::transactions::{
+    Class, Delays, Discipline, Fill, Length, LockClass, Log, Path, Processors, Setup, Step,
+    Templates, transactions,
+};
+use trace::Op;
+
+use crate::captured::{Captured, Transaction, quantile};
+use crate::log::{self, LogFacts};
+use crate::{Error, background};
+
+/// Most samples that are drawn from.
+const MOST_SAMPLES: usize = 20_000;
+/// What a leader computes after its flush and a waiter when it is woken, ns: parts of the accounts,
+/// set aside so that commits wait for a processor as they do.
+const LEADER_CPU_NS: f64 = 10_000.0;
+const WAITER_CPU_NS: f64 = 4_000.0;
+/// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
+/// and switch, more where a hypervisor wakes the processor.
+const WAKE_NS: f64 = 15_000.0;
+/// A read of a file that the page cache answers takes less than this, ns.
+const CACHED_READ_NS: u64 = 40_000;
+/// A sample's processor time over the median of its kind stays within this factor: longer gaps are
+/// waits, not work.
+const SPREAD: f64 = 2.0;
+
+/// A system that can be simulated on any device.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    /// All but the devices; file classes lie on device 0.
+    pub setup: Setup,
+    /// Transactions per second, as captured.
+    pub captured_per_s: f64,
+    /// What the host adds to a sync of the log, ns; `None` where the device's part is not known.
+    pub path_ns: Option<f64>,
+    /// Factor on that and on the wake-up of processors that makes the source itself come out right.
+    pub calibration: Option<f64>,
+    /// Simulated over captured throughput of the source after it.
+    pub calibrated_to: Option<f64>,
+    /// What the figures rest on, a sentence each.
+    pub rests_on: Vec<String>,
+    /// The device of the capture, by its own times.
+    pub(crate) source: LinearParameters,
+    pub(crate) disturbed: bool,
+}
+
+/// Learns the system behind a captured run.
+///
+/// # Errors
+/// Where the capture has no transactions, no actors or no processor time.
+pub fn learn(captured: &Captured) -> Result<Learned, Error> {
+    if captured.transactions.is_empty() {
+        return Err(Error::Lacks("transactions"));
+    }
+    if captured.logical.captured().is_none() {
+        return Err(Error::Lacks("the server's system calls"));
+    }
+    if captured.cpu.server_ns <= 0.0 {
+        return Err(Error::Lacks("the server's processor time"));
+    }
+    let facts = log::facts(captured);
+    let log_class = class_of(captured, "log").ok_or(Error::Lacks("a file class of the log"))?;
+    let data_class = class_of(captured, "data").unwrap_or(log_class);
+    let path_ns = facts.device.map(|device| {
+        let sync_ns = device.write_ns + device.flush_ns;
+        // The end of a call contains the wake-up of its task, which is simulated.
+        (facts.call_ns - sync_ns - WAKE_NS).max(0.0)
+    });
+    let mut classes: Vec<Class> = Vec::new();
+    for stream in &captured.logical.streams {
+        classes.push(Class { name: stream.name.clone(), ..Class::default() });
+    }
+    classes[usize::from(log_class)].base = end_of_data(captured, log_class);
+    if let Some(ns) = path_ns {
+        classes[usize::from(log_class)].path =
+            Path { flush: Delays(vec![ns as u32]), ..Path::default() };
+    }
+    let setup = Setup {
+        load: captured.load,
+        terminals: captured.terminals,
+        processors: Processors {
+            count: captured.processors,
+            speed: 1.0,
+            discipline: Discipline::RoundRobin { slice_ns: 3_000_000 },
+            wake_ns: WAKE_NS as u64,
+        },
+        classes,
+        log: log_of(captured, &facts, log_class),
+        locks: locks(captured),
+        kinds: captured.kinds.iter().map(|kind| kind.name.clone()).collect(),
+        templates: templates(captured, &facts, data_class),
+        background: background::learn(captured, data_class),
+        length: Length { warmup_ns: 2_000_000_000, measure_ns: u64::MAX / 4, max_transactions: 1 },
+        seed: 1,
+    };
+    let rests_on = rests_on(captured, &facts, path_ns);
+    Ok(Learned {
+        setup,
+        captured_per_s: captured.per_s,
+        path_ns,
+        calibration: None,
+        calibrated_to: None,
+        rests_on,
+        source: source(captured, &facts),
+        disturbed: captured.disturbed,
+    })
+}
+
+/// Where the log lies on the device: behind everything else.
+fn end_of_data(captured: &Captured, log_class: u16) -> u64 {
+    let logical = &captured.logical;
+    let others = (0..logical.count()).filter(|&at| logical.stream[at] != log_class);
+    let end = others.map(|at| logical.offset[at] + u64::from(logical.len[at])).max();
+    end.unwrap_or(0).next_multiple_of(1 << 20)
+}
+
+fn class_of(captured: &Captured, name: &str) -> Option<u16> {
+    let at = captured.logical.streams.iter().position(|stream| stream.name == name)?;
+    u16::try_from(at).ok()
+}
+
+fn rests_on(captured: &Captured, facts: &LogFacts, path_ns: Option<f64>) -> Vec<String> {
+    let mut found = vec![format!(
+        "{:.0} us of processor time per transaction by the accounts of server and client",
+        (captured.cpu.server_ns + captured.cpu.client_ns) / 1e3
+    )];
+    found.push(match path_ns {
+        Some(ns) => format!("{:.0} us that the host adds to a sync of the log", ns / 1e3),
+        None => "no host path of the log: requests of the disk were not captured".to_owned(),
+    });
+    let commits = commits(captured).max(1);
+    let each = facts.bytes / commits;
+    found.push(format!("{each} bytes of log per commit, as captured"));
+    if captured.disturbed {
+        let what = "a capture that other programs disturbed: it was not calibrated";
+        found.push(what.to_owned());
+    }
+    found
+}
+
+fn commits(captured: &Captured) -> u64 {
+    let writes = |one: &&Transaction| captured.kinds[usize::from(one.kind)].writes;
+    captured.transactions.iter().filter(writes).count() as u64
+}
+
+fn log_of(captured: &Captured, facts: &LogFacts, class: u16) -> Log {
+    let segment_bytes = 16 << 20;
+    let fill = Fill { segment_bytes, chunk_bytes: 256 << 10, ready: 0 };
+    Log {
+        class,
+        rule: captured.system.rule(),
+        commit_waits: true,
+        page_bytes: captured.system.log_page_bytes(),
+        region_bytes: 1 << 26,
+        leader_cpu_ns: LEADER_CPU_NS as u64,
+        waiter_cpu_ns: WAITER_CPU_NS as u64,
+        images: None,
+        fill: (facts.filled >= segment_bytes).then_some(fill),
+    }
+}
+
+/// Order entry on rows of warehouses and districts; only where locks outlive the flush do they
+/// decide about commits.
+fn locks(captured: &Captured) -> Vec<LockClass> {
+    let Some(warehouses) = captured.warehouses else { return Vec::new() };
+    let class = |name: &str, keys, home| LockClass { name: name.to_owned(), keys, home };
+    vec![class("warehouse", warehouses, true), class("district", 10 * warehouses, false)]
+}
+
+/// Reads of data that reached the device, by transaction number: as many as the disk counted, the
+/// slowest calls; where the disk was not seen, those too slow for the page cache.
+fn device_reads(captured: &Captured) -> Vec<Vec<usize>> {
+    let mut found = vec![Vec::new(); captured.transactions.len() + 1];
+    let logical = &captured.logical;
+    let Some((service, chains)) = logical.captured() else { return found };
+    let reads: Vec<usize> = (0..logical.count()).filter(|&at| logical.op[at] == Op::Read).collect();
+    let threshold = match &captured.physical {
+        _ if captured.system.is_direct() => 0,
+        None => CACHED_READ_NS,
+        Some(physical) => {
+            let of_disk = Captured::of(physical, "data", Op::Read).count();
+            let mut times: Vec<u64> = reads.iter().map(|&at| service[at]).collect();
+            times.sort_unstable_by(|a, b| b.cmp(a));
+            let slowest = of_disk.checked_sub(1).and_then(|last| times.get(last));
+            slowest
+                .or(times.last())
+                .map_or(u64::MAX, |ns| if of_disk == 0 { u64::MAX } else { *ns })
+        }
+    };
+    for at in reads.into_iter().filter(|&at| service[at] >= threshold) {
+        if let Some(own) = found.get_mut(chains.transaction[at] as usize) {
+            own.push(at);
+        }
+    }
+    found
+}
+
+fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Templates {
+    let all = &captured.transactions;
+    let medians: Vec<f64> = (0..captured.kinds.len())
+        .map(|kind| {
+            let own = all.iter().filter(|one| usize::from(one.kind) == kind);
+            quantile(own.map(|one| one.gap_ns), 0.5).max(1.0)
+        })
+        .collect();
+    // Relative processor time of each: the median of its kind, within a factor its own.
+    let weight = |one: &Transaction| {
+        let median = medians[usize::from(one.kind)];
+        median * (one.gap_ns as f64 / median).clamp(1.0 / SPREAD, SPREAD)
+    };
+    let count = all.len() as f64;
+    let mean_weight = all.iter().map(weight).sum::<f64>() / count;
+    let mean_turns = all.iter().map(|one| f64::from(one.turns.max(1))).sum::<f64>() / count;
+    let commits = commits(captured);
+    let leads = (facts.flushes as f64 / commits.max(1) as f64).min(1.0);
+    let commit_ns = leads * LEADER_CPU_NS + (1.0 - leads) * WAITER_CPU_NS;
+    let commit_share = commits as f64 / count;
+    let server_ns = (captured.cpu.server_ns - commit_ns * commit_share).max(0.0);
+    let log_bytes = (facts.bytes / commits.max(1)).clamp(1, 1 << 24) as u32;
+    let reads = device_reads(captured);
+    let mut templates = Templates::default();
+    let skip = all.len().div_ceil(MOST_SAMPLES);
+    for (index, one) in all.iter().enumerate().step_by(skip) {
+        let kind = &captured.kinds[usize::from(one.kind)];
+        let sample = Sample {
+            server_ns: server_ns * weight(one) / mean_weight,
+            client_ns: captured.cpu.client_ns * f64::from(one.turns.max(1)) / mean_turns,
+            turns: one.turns.max(1),
+            log_bytes: kind.writes.then_some(log_bytes),
+            locks: lock_steps(captured, &kind.name),
+            reads: reads.get(index + 1).map_or(&[][..], Vec::as_slice),
+        };
+        templates.push(one.kind, &sample.steps(captured, data_class));
+    }
+    templates
+}
+
+/// Row locks that transactions of order entry queue for, in the order of their classes.
+fn lock_steps(captured: &Captured, kind: &str) -> &'static [Step] {
+    match (captured.warehouses, kind) {
+        (Some(_), "payment") => &[Step::Lock(0), Step::Lock(1)],
+        (Some(_), "new_order") => &[Step::Lock(1)],
+        _ => &[],
+    }
+}
+
+/// One sample on its way to a template.
+struct Sample<'a> {
+    server_ns: f64,
+    client_ns: f64,
+    turns: u32,
+    log_bytes: Option<u32>,
+    locks: &'static [Step],
+    reads: &'a [usize],
+}
+
+impl Sample<'_> {
+    /// A turn is the client computing, a hand-over, the server computing and reading, and a
+    /// hand-over back; the commit is in the last one. A hand-over takes no time itself: it gives the
+    /// processor away and asks for one anew.
+    fn steps(&self, captured: &Captured, data_class: u16) -> Vec<Step> {
+        let logical = &captured.logical;
+        let turns = f64::from(self.turns);
+        let (client, server) = ((self.client_ns / turns) as u64, (self.server_ns / turns) as u64);
+        let mut steps = Vec::new();
+        let mut reads = self.reads.iter();
+        let reads_per_turn = self.reads.len().div_ceil(self.turns as usize);
+        for turn in 0..self.turns {
+            steps.extend([Step::Cpu(client), Step::Client(0), Step::Cpu(server)]);
+            if turn == 0 {
+                steps.extend_from_slice(self.locks);
+            }
+            for &at in reads.by_ref().take(reads_per_turn) {
+                let class = if usize::from(logical.stream[at]) < logical.streams.len() {
+                    logical.stream[at]
+                } else {
+                    data_class
+                };
+                let (bytes, offset) = (logical.len[at], logical.offset[at]);
+                steps.push(Step::Read { class, bytes, offset });
+            }
+            if let Some(bytes) = self.log_bytes.filter(|_| turn + 1 == self.turns) {
+                steps.extend([Step::Insert(bytes), Step::Commit]);
+            }
+            steps.push(Step::Client(0));
+        }
+        steps
+    }
+}
+
+/// The device of the capture as its own requests showed it; where they were not captured, a device
+/// to which the whole time of a call is charged.
+fn source(captured: &Captured, facts: &LogFacts) -> LinearParameters {
+    let line =
+        |base_ns| Line { base_ns, ns_per_byte: 0.0, ceiling_iops: None, ceiling_bytes_per_s: None };
+    let device =
+        facts.device.unwrap_or(log::DeviceTimes { write_ns: 0.0, flush_ns: facts.call_ns });
+    let seen = captured.physical.as_ref().unwrap_or(&captured.logical);
+    let service = seen.service.as_deref().unwrap_or(&[]);
+    let read_ns = quantile(Captured::of(seen, "data", Op::Read).map(|at| service[at]), 0.5);
+    LinearParameters {
+        capacity: None,
+        read: [line(read_ns); 2],
+        write: [line(device.write_ns); 2],
+        parallelism: 32,
+        detection: Detection::PerStream,
+        mixed: Mixed::default(),
+        flush: Flush { base_ns: device.flush_ns, ..Flush::default() },
+        trim_ns: 0.0,
+        residuals: Vec::new(),
+    }
+}
+
+/// Sets one factor on the host's path and the wake-up of processors so that the source itself comes
+/// out as it was measured. Processors are never made faster: where the source comes out too slow even
+/// without path and wake-up, the factor stays at 0 and the difference is told.
+///
+/// A capture that others disturbed is left as it is: their load is no property of the host.
+///
+/// # Errors
+/// Where the learned system cannot be simulated.
+pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
+    if learned.disturbed || learned.captured_per_s <= 0.0 {
+        return Ok(());
+    }
+    let rate = |factor: f64| -> Result<f64, Error> {
+        let mut setup = with_path(&learned.setup, factor);
+        setup.length.max_transactions = 20_000;
+        let device: Box<dyn Device> = Box::new(Linear::new(&learned.source, 1));
+        Ok(transactions(&mut [device], &setup)?.transactions_per_s)
+    };
+    let (mut low, mut high) = (0.0, 8.0);
+    for _ in 0..10 {
+        let middle = f64::midpoint(low, high);
+        if rate(middle)? > learned.captured_per_s {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let factor = low;
+    let reached = rate(factor)? / learned.captured_per_s;
+    learned.setup = with_path(&learned.setup, factor);
+    learned.calibration = Some(factor);
+    learned.calibrated_to = Some(reached);
+    learned.rests_on.push(format!(
+        "a factor of {factor:.2} on host path and wake-up, by which the source itself comes out at \
+         {:+.0} %",
+        (reached - 1.0) * 100.0
+    ));
+    Ok(())
+}
+
+/// The same system with the path of the host and the wake-up of processors times a factor.
+pub(crate) fn with_path(setup: &Setup, factor: f64) -> Setup {
+    let mut setup = setup.clone();
+    setup.processors.wake_ns = (setup.processors.wake_ns as f64 * factor) as u64;
+    for class in &mut setup.classes {
+        let Path { read, write, flush } = &mut class.path;
+        for delays in [read, write, flush] {
+            for delay in &mut delays.0 {
+                *delay = (f64::from(*delay) * factor) as u32;
+            }
+        }
+    }
+    setup
+}

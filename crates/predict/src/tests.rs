@@ -1,0 +1,213 @@
+//! Captures made by hand, whose answers are known.
+
+use model::linear::{Detection, Flush, Line, LinearParameters, Mixed};
+use model::{Device, Linear};
+use sim::transactions::{Load, Step, Think};
+use trace::{Op, Request, Stream, Trace};
+use units::{Bytes, Nanos};
+
+use crate::{
+    Captured, Cpu, Error, KindOf, Question, System, Transaction, calibrate, learn, predict,
+};
+
+const US: u64 = 1_000;
+
+fn device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Box<dyn Device> {
+    let line =
+        |base_ns| Line { base_ns, ns_per_byte: 0.0, ceiling_iops: None, ceiling_bytes_per_s: None };
+    Box::new(Linear::new(
+        &LinearParameters {
+            capacity: None,
+            read: [line(read_ns); 2],
+            write: [line(write_ns); 2],
+            parallelism: 32,
+            detection: Detection::PerStream,
+            mixed: Mixed::default(),
+            flush: Flush { base_ns: flush_ns, ..Flush::default() },
+            trim_ns: 0.0,
+            residuals: Vec::new(),
+        },
+        1,
+    ))
+}
+
+fn streams(names: &[&str]) -> Vec<Stream> {
+    names.iter().map(|name| Stream { name: (*name).to_owned() }).collect()
+}
+
+fn request(at_us: u64, op: Op, len: u32, stream: u16, offset: u64) -> Request {
+    Request { due: Nanos(at_us * US), offset: Bytes(offset), len, op, stream }
+}
+
+/// One terminal of PostgreSQL that commits 1,000 times: a copy of 20 us, a sync of 600 us, of which
+/// the disk takes 100 + 300; 150 us of processor time.
+fn captured() -> Captured {
+    let mut logical = Trace {
+        streams: streams(&["data", "log"]),
+        service: Some(Vec::new()),
+        chains: Some(trace::Chains::default()),
+        ..Trace::default()
+    };
+    let mut physical = Trace {
+        streams: streams(&["data", "log", "filesystem"]),
+        service: Some(Vec::new()),
+        chains: Some(trace::Chains::default()),
+        ..Trace::default()
+    };
+    for number in 1..=1_000u32 {
+        let at = u64::from(number) * 1000;
+        let place = u64::from(number / 40) * 8192;
+        let write = request(at, Op::Write, 8192, 1, place);
+        logical.push_captured(write, Nanos(20 * US), 0, number);
+        logical.push_captured(request(at + 20, Op::Flush, 0, 1, 0), Nanos(600 * US), 0, number);
+        physical.push_captured(request(at + 50, Op::Write, 8192, 1, place), Nanos(100 * US), 0, 0);
+        physical.push_captured(request(at + 200, Op::Flush, 0, 2, 0), Nanos(300 * US), 0, 0);
+    }
+    let one = Transaction { kind: 0, turns: 1, duration_ns: 800 * US, gap_ns: 120 * US };
+    Captured {
+        system: System::Postgresql,
+        kinds: vec![KindOf { name: "update".to_owned(), writes: true }],
+        transactions: vec![one; 1_000],
+        logical,
+        connections: vec![true],
+        physical: Some(physical),
+        cpu: Cpu { server_ns: 110_000.0, client_ns: 40_000.0, kernel_ns: 0.0 },
+        processors: 2,
+        disturbed: false,
+        terminals: 1,
+        load: Load::Closed(Think::default()),
+        per_s: 1e9 / 800_000.0,
+        log_bytes: Some(200_000),
+        warehouses: None,
+    }
+}
+
+#[test]
+fn processor_time_is_that_of_the_accounts() {
+    let mut captured = captured();
+    for (index, one) in captured.transactions.iter_mut().enumerate() {
+        // Gaps of any length, as on a machine that others use.
+        one.gap_ns = (index as u64 % 100 + 1) * 50 * US;
+        one.turns = index as u32 % 7 + 1;
+    }
+    let learned = learn(&captured).unwrap();
+    let of = |steps: &[Step]| {
+        let each = steps.iter().map(|step| if let Step::Cpu(ns) = step { *ns } else { 0 });
+        each.sum::<u64>() as f64
+    };
+    let templates = &learned.setup.templates;
+    let mean = templates.iter().map(|(_, steps)| of(steps)).sum::<f64>() / 1_000.0;
+    let mean = mean + learned.setup.log.leader_cpu_ns as f64;
+    assert!((mean / 150_000.0 - 1.0).abs() < 0.001, "{mean}");
+}
+
+#[test]
+fn the_path_of_a_sync_is_its_call_less_the_device() {
+    let learned = learn(&captured()).unwrap();
+    assert_eq!(learned.path_ns, Some(205_000.0), "20 + 600 - 100 - 300 - 15 us");
+    let mut blind = captured();
+    blind.physical = None;
+    let learned = learn(&blind).unwrap();
+    assert_eq!(learned.path_ns, None);
+    assert!(learned.rests_on.iter().any(|line| line.contains("no host path")));
+}
+
+#[test]
+fn the_source_comes_out_as_captured_and_processors_get_no_faster() {
+    let mut learned = learn(&captured()).unwrap();
+    calibrate(&mut learned).unwrap();
+    let reached = learned.calibrated_to.unwrap();
+    assert!((reached - 1.0).abs() < 0.02, "{reached}");
+    assert_eq!(learned.setup.processors.speed, 1.0);
+    // Twice the throughput that the accounts allow is not reached by any factor.
+    let mut wrong = captured();
+    wrong.per_s *= 10.0;
+    let mut learned = learn(&wrong).unwrap();
+    calibrate(&mut learned).unwrap();
+    assert!(learned.calibration.unwrap() < 0.05 && learned.calibrated_to.unwrap() < 0.5);
+    assert_eq!(learned.setup.processors.speed, 1.0);
+    // What others did to a capture is no property of the host.
+    let mut disturbed = captured();
+    disturbed.disturbed = true;
+    let mut learned = learn(&disturbed).unwrap();
+    calibrate(&mut learned).unwrap();
+    assert_eq!(learned.calibration, None);
+}
+
+#[test]
+fn another_device_and_more_terminals() {
+    let learned = learn(&captured()).unwrap();
+    let ask = |terminals, flush_ns, change: &dyn Fn(&mut Question)| {
+        let mut question = Question { terminals: Some(terminals), ..Question::default() };
+        change(&mut question);
+        let make = || vec![device(100_000.0, 100_000.0, flush_ns), device(0.0, 1_000.0, 1_000.0)];
+        predict(&learned, &question, "one", &make).unwrap()
+    };
+    let same = |_: &mut Question| {};
+    // One terminal: the cycle is computing, write, flush, path, and wake-ups of idle processors.
+    let one = ask(1, 2_000_000.0, &same);
+    let cycle_ns = 60.0 * 1e9 / one.per_min;
+    let least = 150_000.0 + 100_000.0 + 2_000_000.0 + 205_000.0;
+    assert!(cycle_ns > least && cycle_ns < least + 100_000.0, "{cycle_ns} ns, {least} at least");
+    assert_eq!(one.limits[0].what, "log flush");
+    assert!(one.per_min_low < one.per_min && one.per_min < one.per_min_high);
+    let shares: f64 = one.limits.iter().map(|limit| limit.share).sum();
+    assert!((shares - 1.0).abs() < 0.01, "{shares}");
+    // Twenty share flushes: two groups alternate.
+    let many = ask(20, 2_000_000.0, &same);
+    assert!(many.commits_per_flush > 9.0 && many.per_min > 8.0 * one.per_min, "{many:?}");
+    // Without waiting the processors limit, at what the accounts say.
+    let free = ask(20, 2_000_000.0, &|question| question.no_commit_wait = true);
+    assert_eq!(free.limits[0].what, "processors");
+    let per_s = free.per_min / 60.0;
+    assert!((per_s / (2e9 / 140_000.0) - 1.0).abs() < 0.03, "{per_s}");
+    let half = ask(20, 2_000_000.0, &|question| {
+        question.no_commit_wait = true;
+        question.processors = Some(1);
+    });
+    assert!((half.per_min / free.per_min - 0.5).abs() < 0.02, "{half:?}");
+    // The log on a device of its own that costs nothing.
+    let apart = ask(1, 2_000_000.0, &|question| question.log_apart = true);
+    assert!(apart.per_min > 4.0 * one.per_min, "{apart:?}");
+    // An open loop below and above what is possible.
+    let open = ask(20, 2_000_000.0, &|question| question.rate = Some(1_000.0));
+    assert!((open.per_min / 60_000.0 - 1.0).abs() < 0.05, "{open:?}");
+}
+
+#[test]
+fn reads_that_the_disk_served_are_kept() {
+    let mut with_reads = captured();
+    // Two reads per transaction, one from the page cache; the disk saw 1,000.
+    let physical = with_reads.physical.as_mut().unwrap();
+    let last = physical.due.last().copied().unwrap() / US;
+    for number in 0..1_000u64 {
+        let read = request(last + 1 + number, Op::Read, 8192, 0, number * 8192);
+        physical.push_captured(read, Nanos(150 * US), 0, 0);
+    }
+    let last = with_reads.logical.due.last().copied().unwrap() / US;
+    for number in 0..1_000u64 {
+        let read = |at| request(last + at, Op::Read, 8192, 0, number * 8192);
+        let own = number as u32 + 1;
+        let logical = &mut with_reads.logical;
+        logical.push_captured(read(2 * number + 1), Nanos(3 * US), 0, own);
+        logical.push_captured(read(2 * number + 2), Nanos(170 * US), 0, own);
+    }
+    let learned = learn(&with_reads).unwrap();
+    let reads =
+        |steps: &[Step]| steps.iter().filter(|step| matches!(step, Step::Read { .. })).count();
+    assert!(learned.setup.templates.iter().all(|(_, steps)| reads(steps) == 1));
+}
+
+#[test]
+fn captures_that_lack_something_are_refused() {
+    let lacks = |change: &dyn Fn(&mut Captured)| {
+        let mut captured = captured();
+        change(&mut captured);
+        learn(&captured).map(|_| ()).expect_err("it lacks something")
+    };
+    assert_eq!(lacks(&|one| one.transactions.clear()), Error::Lacks("transactions"));
+    let calls = Error::Lacks("the server's system calls");
+    assert_eq!(lacks(&|one| one.logical.chains = None), calls);
+    let time = Error::Lacks("the server's processor time");
+    assert_eq!(lacks(&|one| one.cpu.server_ns = 0.0), time);
+}
