@@ -65,6 +65,9 @@ pub enum Error {
     /// A simulation could not run.
     #[error(transparent)]
     Sim(#[from] sim::Error),
+    /// Nothing can be predicted from a capture.
+    #[error(transparent)]
+    Predict(#[from] predict::Error),
     /// A trace could not be read or written.
     #[error(transparent)]
     Trace(#[from] formats::Error),
@@ -143,6 +146,7 @@ impl Hint for Error {
             Self::NoProfile { name } => return Some(other_profiles(name)),
             Self::Model(error) => return error.hint(),
             Self::Sim(error) | Self::OnDevice { source: error, .. } => return error.hint(),
+            Self::Predict(error) => return error.hint(),
             Self::Trace(error) => return error.hint(),
             Self::Probe(error) => return error.hint(),
             Self::Fit(error) => return error.hint(),

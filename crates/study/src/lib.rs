@@ -18,6 +18,7 @@ pub mod file;
 pub mod machine;
 pub mod page;
 pub mod pipeline;
+pub mod predictions;
 pub mod prove;
 pub mod result;
 pub mod run_dir;

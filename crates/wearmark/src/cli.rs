@@ -79,6 +79,8 @@ pub enum Command {
     Emulate(Emulate),
     /// Run the same load here and on emulated devices, and compare with what is predicted
     Prove(Box<Prove>),
+    /// Predict the transactions of a captured run on other devices, terminals or processors
+    Predict(Predict),
     /// List, show, check, compare or import device profiles
     #[command(subcommand)]
     Profile(ProfileCommand),
@@ -104,6 +106,40 @@ pub enum Command {
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]
     Reference,
+}
+
+/// `wearmark predict`
+#[derive(Debug, Args)]
+pub struct Predict {
+    /// What 'wearmark oltp run --trace PREFIX' left: PREFIX-run.json and the files beside it
+    pub prefix: PathBuf,
+    /// A shipped profile's name or a TOML file; may be repeated
+    #[arg(long, required = true, value_name = "PROFILE")]
+    pub on: Vec<String>,
+    /// Another number of terminals
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub users: Option<u32>,
+    /// Transactions arrive at this rate, whatever is still in work
+    #[arg(long)]
+    pub rate: Option<Rate>,
+    /// Another number of processors
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub processors: Option<u32>,
+    /// Processors so many times as fast
+    #[arg(long)]
+    pub speed: Option<f64>,
+    /// Commits are answered before they are durable (synchronous_commit = off)
+    #[arg(long)]
+    pub no_commit_wait: bool,
+    /// Another device for the log alone
+    #[arg(long, value_name = "PROFILE")]
+    pub log_on: Option<String>,
+    /// Write a page with charts, one file that any browser opens
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Decides which samples are drawn
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
 }
 
 /// `wearmark study`

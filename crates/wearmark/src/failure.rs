@@ -16,6 +16,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     first_of!(
         study::Error,
+        predict::Error,
         spill::Error,
         fit::FitError,
         probe::Error,

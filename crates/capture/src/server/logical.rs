@@ -237,6 +237,9 @@ fn facts(made: &mut Logical, counts: &Counts) {
     ];
     let texts = numbers.map(|(name, number)| (name.to_owned(), number.to_string()));
     made.trace.origin.facts.extend(texts);
+    let roles: Vec<&str> = made.actors.iter().map(|actor| actor.role.as_str()).collect();
+    let roles = ("actor_roles".to_owned(), roles.join(","));
+    made.trace.origin.facts.extend([roles]);
 }
 
 /// Where files lie in the address space.

@@ -30,6 +30,8 @@ use super::logical::Logical;
 /// One transaction, as its client saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
+    /// Which kind of transaction, in the numbering of the client.
+    pub kind: u16,
     /// The server's task that served it: process of PostgreSQL, thread of MariaDB.
     pub task: u32,
     /// When it began, ns of CLOCK_MONOTONIC ([`crate::clock_ns`]).
@@ -41,6 +43,10 @@ pub struct Span {
 /// What one transaction did on storage, and where its time went, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionIo {
+    /// Which kind of transaction, in the numbering of the client.
+    pub kind: u16,
+    /// Messages of the client; 0 where messages were not watched.
+    pub turns: u32,
     /// Number in the trace's `transaction` column, from 1 in the order of the starts.
     pub number: u32,
     /// Its server task.
@@ -162,6 +168,7 @@ fn sum(
 ) -> TransactionIo {
     let mut made = TransactionIo {
         number,
+        kind: span.kind,
         task: span.task,
         start_ns: span.start_ns - origin_ns,
         duration_ns: span.end_ns - span.start_ns,
@@ -186,7 +193,7 @@ fn sum(
             made.commit_ns = Some(own.end_ns - origin_ns);
         }
     }
-    made.client_ns = client_wait(span, turns, requests);
+    (made.client_ns, made.turns) = client_wait(span, turns, requests);
     let left = made.duration_ns - (made.service_ns + made.client_ns).min(made.duration_ns);
     if made.commit_ns.is_none() {
         made.shared_commit_ns = shared(span, requests, turns, log_flushes).min(left);
@@ -195,13 +202,13 @@ fn sum(
     made
 }
 
-/// Time during which the task had nothing to answer. I/O in that time (a log flush that happens
+/// Time during which the task had nothing to answer, and how often it got something. I/O in that time (a log flush that happens
 /// behind the answer) is service, not waiting.
-fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> u64 {
+fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> (u64, u32) {
     if turns.is_empty() {
-        return 0;
+        return (0, 0);
     }
-    let (mut waited, mut idle_since) = (0, Some(span.start_ns));
+    let (mut waited, mut messages, mut idle_since) = (0, 0, Some(span.start_ns));
     let mut add = |from: u64, to: u64| {
         let busy = |own: &Own| own.end_ns.min(to).saturating_sub(own.start_ns.max(from));
         waited += (to - from) - requests.iter().map(busy).sum::<u64>().min(to - from);
@@ -210,6 +217,7 @@ fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> u64 {
         match (received, idle_since) {
             (true, Some(since)) => {
                 add(since, *time);
+                messages += 1;
                 idle_since = None;
             }
             (false, None) => idle_since = Some(*time),
@@ -225,7 +233,7 @@ fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> u64 {
     if let Some(since) = idle_since {
         add(since, span.end_ns);
     }
-    waited
+    (waited, messages)
 }
 
 /// Overlap of log flushes of others with the piece between the last I/O (or message) and the last
@@ -282,7 +290,7 @@ mod tests {
     }
 
     fn span(task: u32, start: u64, end: u64) -> Span {
-        Span { task, start_ns: ORIGIN + start, end_ns: ORIGIN + end }
+        Span { kind: 3, task, start_ns: ORIGIN + start, end_ns: ORIGIN + end }
     }
 
     #[test]
@@ -324,13 +332,14 @@ mod tests {
         let mut logical = logical(&[], &turns);
         let found = attribute(&mut logical, &[span(7, 0, 40)])[0];
         assert_eq!(found.client_ns, 5 + 8, "5 to the first message, 22 to 30");
+        assert_eq!((found.turns, found.kind), (2, 3));
         assert_eq!(found.gap_ns, 40 - 13);
     }
 
     #[test]
     fn spans_from_before_the_capture_and_requests_that_outlast_theirs() {
         let mut logical = logical(&[(10, 50, 0, Op::Write, Class::Data)], &[]);
-        let early = Span { task: 7, start_ns: ORIGIN - 1, end_ns: ORIGIN + 100 };
+        let early = Span { start_ns: ORIGIN - 1, ..span(7, 0, 100) };
         assert_eq!(attribute(&mut logical, &[early]), []);
         let found = attribute(&mut logical, &[span(7, 0, 40)])[0];
         assert_eq!((found.service_ns, found.gap_ns), (30, 10));

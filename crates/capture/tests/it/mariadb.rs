@@ -104,7 +104,7 @@ fn what_innodb_counts_is_what_was_captured_unless_it_is_hidden() {
     assert!(written > 10 << 20, "pages of the table reach the files: {written}");
     assert!(near(bytes(Op::Read), read) && near(bytes(Op::Write), written));
 
-    let found = attribute(&mut logical, &[Span { task, start_ns, end_ns }])[0];
+    let found = attribute(&mut logical, &[Span { kind: 0, task, start_ns, end_ns }])[0];
     println!("{found:?}");
     assert!(found.commit_ns.is_some() || found.shared_commit_ns > 0, "{found:?}");
     let parts = found.service_ns + found.client_ns + found.shared_commit_ns + found.gap_ns;

@@ -131,7 +131,7 @@ fn a_sort_that_spills_shows_as_temporary_files() {
     let busiest = logical.trace.chains.as_ref().unwrap().actor[logical.trace.count() / 2];
     let task = logical.actors[usize::from(busiest)].task;
     let (start_ns, end_ns) = (logical.origin_ns, capture::clock_ns());
-    let found = attribute(&mut logical, &[Span { task, start_ns, end_ns }]);
+    let found = attribute(&mut logical, &[Span { kind: 0, task, start_ns, end_ns }]);
     assert!(u64::from(found[0].writes) >= blocks_of(&found), "one transaction did it all");
 }
 

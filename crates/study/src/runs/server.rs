@@ -34,7 +34,12 @@ pub(super) fn make(
     }
     let transactions: Vec<Span> = spans
         .iter()
-        .map(|span| Span { task: span.task, start_ns: span.start_ns, end_ns: span.end_ns })
+        .map(|span| Span {
+            kind: span.kind as u16,
+            task: span.task,
+            start_ns: span.start_ns,
+            end_ns: span.end_ns,
+        })
         .collect();
     let seen = watch.finish(result.cpu.transactions, &transactions);
     for warning in seen.server.accounts.iter().flat_map(ServerAccounts::warnings) {

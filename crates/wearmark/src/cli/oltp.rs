@@ -212,7 +212,8 @@ pub struct OltpRun {
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
     /// Write the captured traces as PREFIX-device.parquet and PREFIX-logical.parquet; of a server,
-    /// PREFIX-device-DISK.parquet for each disk and PREFIX-transactions.csv
+    /// PREFIX-device-DISK.parquet for each disk, PREFIX-transactions.csv and PREFIX-run.json: what
+    /// 'wearmark predict' needs
     #[arg(long, value_name = "PREFIX", conflicts_with = "no_capture")]
     pub trace: Option<PathBuf>,
 }

@@ -5,6 +5,7 @@ mod emulate;
 mod oltp;
 mod output;
 mod outputs;
+mod predict;
 mod probe;
 mod profile;
 mod prove;
@@ -57,6 +58,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Sim(arguments) => sim::run(&arguments, &context),
         Command::Emulate(arguments) => emulate::run(&arguments, &context),
         Command::Prove(arguments) => prove::run(&arguments, &context),
+        Command::Predict(arguments) => predict::run(&arguments, &context),
         Command::Profile(command) => profile::run(command, &context),
         Command::Replay(arguments) => replay::run(&arguments, &context),
         Command::Validate(arguments) => replay::validate(&arguments, &context),

@@ -97,6 +97,8 @@ impl<'a> Files<'a> {
             };
             if found.starts_with(&begin) && found.ends_with(".parquet") {
                 self.outputs.push((path, Kind::Trace));
+            } else if found == format!("{begin}run.json") {
+                self.outputs.push((path, Kind::Runs));
             } else if found == format!("{begin}transactions.csv") {
                 self.outputs.push((path, Kind::Transactions));
             }
@@ -112,6 +114,7 @@ fn files(command: &Command) -> Files<'_> {
         Command::Sim(sim) => input(&sim.input)
             .and(Kind::Page, sim.html.as_ref())
             .and(Kind::Timeline, sim.timeline.as_ref()),
+        Command::Predict(asked) => Files::default().and(Kind::Page, asked.html.as_ref()),
         Command::Oltp(Oltp::Run(run)) => {
             Files::default().watching(&run.watching).prefix(run.trace.as_ref())
         }

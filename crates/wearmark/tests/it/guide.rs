@@ -199,3 +199,36 @@ fn the_guide_to_transactions_runs() {
         assert!(page.contains(word), "no '{word}' on the page");
     }
 }
+
+#[test]
+fn the_guide_to_predictions_runs() {
+    if let Err(error) = dbms::Programs::find(dbms::System::Postgresql) {
+        return println!("skipped: {error}");
+    }
+    let dir = open_place();
+    let commands = commands(include_str!("../../../../docs/guide/predicting.md"));
+    assert!(commands.len() >= 6, "{commands:?}");
+    for command in &commands {
+        fine(dir.path(), command);
+        if !dir.path().join("mine-logical.parquet").exists() {
+            return println!("skipped: the kernel's tracepoints cannot be used");
+        }
+    }
+    let page = fs::read_to_string(dir.path().join("predicted.html")).unwrap();
+    assert!(page.contains("hgst-hds72107, log on intel-p4800x"), "the page names its devices");
+    // What a slower device does to the same transactions, and what waiting costs on it.
+    let ask = |more: &[&str]| -> serde_json::Value {
+        let asked = ["predict", "mine", "--on", "samsung-pm9a3", "--on", "hgst-hds72107", "--json"];
+        serde_json::from_str(&fine(dir.path(), &[&asked[..], more].concat())).unwrap()
+    };
+    let figures = |answer: &serde_json::Value| {
+        [0, 1].map(|at| answer["devices"][at]["per_min"].as_f64().unwrap())
+    };
+    let all = ask(&[]);
+    let [fast, slow] = figures(&all);
+    assert!(fast > 3.0 * slow, "a disk that turns is slower: {fast} {slow}");
+    assert_eq!(all["devices"][1]["limits"][0]["what"], "log flush");
+    let [_, free] = figures(&ask(&["--no-commit-wait"]));
+    assert!(free > 3.0 * slow, "{free} {slow}");
+    assert_eq!(all, ask(&[]), "the same bytes");
+}

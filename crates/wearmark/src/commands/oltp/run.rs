@@ -1,8 +1,8 @@
 //! `wearmark oltp run`: loads where nothing is loaded, runs, says what came of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ::oltp::Database;
+use ::oltp::{Database, Kind};
 use capture::server::TransactionIo;
 use report::format;
 use study::runs::{Made, Run, RunSet, make, page};
@@ -42,16 +42,7 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
         let Made { run, traces, transactions } =
             make(options.clone(), &opened.target(), capture, &context.view)?;
         if let Some(prefix) = &arguments.trace {
-            for (name, trace) in &traces {
-                let mut path = prefix.as_os_str().to_owned();
-                path.push(format!("-{name}.parquet"));
-                formats::own::write(trace, Path::new(&path))?;
-            }
-            if !transactions.is_empty() {
-                let mut path = prefix.as_os_str().to_owned();
-                path.push("-transactions.csv");
-                write_transactions(Path::new(&path), &transactions)?;
-            }
+            write_capture(prefix, &run, &traces, &transactions)?;
         }
         let interrupted = run.result.interrupted;
         set.runs.push(run);
@@ -64,17 +55,42 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     Ok(outcome(&set))
 }
 
+/// Writes the files of a capture: traces, the table of transactions, and the run itself.
+fn write_capture(
+    prefix: &Path,
+    run: &Run,
+    traces: &[(String, ::trace::Trace)],
+    transactions: &[TransactionIo],
+) -> anyhow::Result<()> {
+    let with = |suffix: &str| {
+        let mut path = prefix.as_os_str().to_owned();
+        path.push(suffix);
+        PathBuf::from(path)
+    };
+    for (name, trace) in traces {
+        formats::own::write(trace, &with(&format!("-{name}.parquet")))?;
+    }
+    if !transactions.is_empty() {
+        write_transactions(&with("-transactions.csv"), transactions)?;
+    }
+    let mut set = RunSet::new(None, prefix.parent().unwrap_or(Path::new(".")));
+    set.runs.push(run.clone());
+    Ok(set.write(&with("-run.json"))?)
+}
+
 /// One line per transaction: what it did on storage and where its time went.
 fn write_transactions(path: &Path, transactions: &[TransactionIo]) -> anyhow::Result<()> {
     let mut text = String::from(
-        "transaction,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,written_bytes,\
+        "transaction,kind,turns,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,written_bytes,\
          service_ns,client_ns,shared_commit_ns,gap_ns,commit_ns\n",
     );
     for each in transactions {
         let commit = each.commit_ns.map_or_else(String::new, |ns| ns.to_string());
         text.push_str(&format!(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
             each.number,
+            kind_name(each.kind),
+            each.turns,
             each.task,
             each.start_ns,
             each.duration_ns,
@@ -91,6 +107,13 @@ fn write_transactions(path: &Path, transactions: &[TransactionIo]) -> anyhow::Re
     }
     study::run_dir::write_atomically(path, text.as_bytes())?;
     Ok(())
+}
+
+/// The name of a kind of transaction by its number in a capture.
+fn kind_name(number: u16) -> &'static str {
+    let kinds = [Kind::Transfer, Kind::Update];
+    let mut all = Kind::ORDER_ENTRY.iter().chain(&kinds);
+    all.find(|kind| **kind as u16 == number).map_or("unknown", |kind| kind.name())
 }
 
 /// What is captured.

@@ -1,0 +1,170 @@
+//! Predictions from a captured run: its files read, devices asked, answers shown.
+//!
+//! The arithmetic is in the crate `predict`; here are the files that `wearmark oltp run --trace
+//! PREFIX` leaves (`files.rs`), the loop over profiles, the table and the page. Invariant: a device
+//! whose addresses end before the database does is not refused; requests beyond its end are moved
+//! to within and the answer carries a warning.
+
+mod files;
+mod page;
+mod text;
+
+use std::path::Path;
+
+use events::{Event, Sink, Step, Warning};
+use model::{Device, Profile};
+use oltp::KindResult;
+use predict::{Captured, Learned, Prediction, Question, calibrate, learn, predict};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+pub use files::{read, read_run};
+pub use page::page;
+pub use text::text;
+
+/// The stage that its events and warnings name.
+const STAGE: &str = "predict";
+
+/// What was predicted, beside what was captured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predictions {
+    /// Version of this shape: 1.
+    pub schema: u32,
+    /// The capture, as it was measured.
+    pub captured: Measured,
+    /// Factor on host path and wake-up that makes the source itself come out right.
+    pub calibration: Option<f64>,
+    /// What the host adds to a sync of the log, ns.
+    pub path_ns: Option<f64>,
+    /// One per device.
+    pub devices: Vec<Prediction>,
+    /// What makes the figures suspect.
+    pub warnings: Vec<Warning>,
+}
+
+/// The captured run, as it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The server.
+    pub dbms: String,
+    /// Sessions.
+    pub terminals: u32,
+    /// Transactions per minute.
+    pub per_min: f64,
+    /// By kind, with counts: name, count, p50, p90, p99 and p99.9 of the response, ns.
+    pub kinds: Vec<(String, u64, [u64; 4])>,
+}
+
+impl Measured {
+    fn of(result: &oltp::OltpResult) -> Self {
+        let quantiles =
+            |kind: &KindResult| [0.5, 0.9, 0.99, 0.999].map(|q| kind.response_ns.quantile(q));
+        let seen = result.transactions.iter().filter(|kind| kind.count > 0);
+        Self {
+            dbms: result.dbms.clone(),
+            terminals: result.options.users,
+            per_min: result.transactions_per_s * 60.0,
+            kinds: seen
+                .map(|kind| (kind.kind.name().to_owned(), kind.count, quantiles(kind)))
+                .collect(),
+        }
+    }
+}
+
+/// Predicts a captured run on each profile; `log_on` is the device of the log alone.
+///
+/// A stop by the user keeps the devices that were done.
+///
+/// # Errors
+/// A capture that cannot be read or lacks something; a question that has no answer.
+pub fn ask(
+    prefix: &Path,
+    question: &Question,
+    profiles: &[Profile],
+    log_on: Option<&Profile>,
+    sink: &dyn Sink,
+) -> Result<(Predictions, bool), Error> {
+    let steps = profiles.iter().map(|profile| Step {
+        name: profile.name().to_owned(),
+        expected_s: 2.0,
+        writes_bytes: 0,
+    });
+    sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: steps.collect() });
+    let run = read_run(prefix)?;
+    let captured: Captured = read(prefix, &run)?;
+    let mut learned: Learned = learn(&captured)?;
+    calibrate(&mut learned)?;
+    let mut all = Predictions {
+        schema: 1,
+        captured: Measured::of(&run.result),
+        calibration: learned.calibration,
+        path_ns: learned.path_ns,
+        devices: Vec::new(),
+        warnings: capture_warnings(&learned),
+    };
+    let mut stopped = false;
+    for profile in profiles {
+        if sink.cancelled() {
+            stopped = true;
+            break;
+        }
+        let make = || -> Vec<Box<dyn Device>> {
+            let own = profile.device(question.seed);
+            std::iter::once(own).chain(log_on.map(|log| log.device(question.seed + 1))).collect()
+        };
+        let name = match log_on {
+            Some(log) => format!("{}, log on {}", profile.name(), log.name()),
+            None => profile.name().to_owned(),
+        };
+        let question = Question { log_apart: log_on.is_some(), ..*question };
+        let answer = predict(&learned, &question, &name, &make)?;
+        all.warnings.extend(device_warnings(&answer));
+        all.devices.push(answer);
+    }
+    all.warnings.iter().for_each(|warning| sink.emit(Event::Warning(warning.clone())));
+    Ok((all, stopped))
+}
+
+fn capture_warnings(learned: &Learned) -> Vec<Warning> {
+    let mut found = Vec::new();
+    if learned.path_ns.is_none() {
+        let message = "the disk's requests were not captured, so the host's part of a sync is \
+                       taken as 0";
+        let hint = "capture as root, on a local disk, without --no-physical";
+        found.push(Warning::new(STAGE, "path_unknown", message.to_owned()).with_hint(hint));
+    }
+    if learned.calibration.is_none() {
+        let message = "others used the processors during the capture; it was not calibrated";
+        found.push(
+            Warning::new(STAGE, "not_calibrated", message.to_owned())
+                .with_hint("capture on an idle machine"),
+        );
+    }
+    if let Some(off) = learned.calibrated_to.filter(|reached| (reached - 1.0).abs() > 0.1) {
+        let message =
+            format!("the captured run itself, simulated, is off by {:+.0} %", (off - 1.0) * 100.0);
+        let hint = "something limited it that the capture does not show, such as row locks";
+        found.push(Warning::new(STAGE, "source_off", message).with_hint(hint));
+    }
+    found
+}
+
+fn device_warnings(answer: &Prediction) -> Vec<Warning> {
+    let mut found = Vec::new();
+    if answer.wrapped > 0 {
+        let message = format!(
+            "{}: {} requests lay beyond its end and were moved to within",
+            answer.device, answer.wrapped
+        );
+        let hint = "give the profile the capacity of the device, not that of the probed range";
+        found.push(Warning::new(STAGE, "beyond_capacity", message).with_hint(hint));
+    }
+    if answer.dropped > 0 {
+        let message =
+            format!("{}: {} arrivals found too many waiting", answer.device, answer.dropped);
+        let hint = "lower the rate";
+        found.push(Warning::new(STAGE, "arrivals_dropped", message).with_hint(hint));
+    }
+    found
+}

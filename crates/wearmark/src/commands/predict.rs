@@ -1,0 +1,52 @@
+//! `wearmark predict`
+
+use model::Profile;
+use predict::Question;
+use study::predictions::{ask, page, text};
+use study::scenarios::read_profile;
+
+use super::{Context, Outcome, output};
+use crate::cli::Predict;
+use crate::failure::Advice;
+
+/// Predicts the captured run on every profile.
+pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
+    let kept = format!("{}-run.json", arguments.prefix.display());
+    if !std::path::Path::new(&kept).exists() {
+        let hint = format!(
+            "make it as root: wearmark oltp run DIR --dbms postgresql --trace {}",
+            arguments.prefix.display()
+        );
+        return Err(Advice::error(format!("{kept}: no such capture"), hint));
+    }
+    if let Some(speed) = arguments.speed.filter(|speed| !(speed.is_finite() && *speed > 0.0)) {
+        let hint = "2 is twice as fast as the captured machine, 0.5 half as fast";
+        return Err(Advice::error(format!("a processor speed of {speed} is not above 0"), hint));
+    }
+    let profiles: Result<Vec<Profile>, _> =
+        arguments.on.iter().map(|name| read_profile(name)).collect();
+    let log_on = arguments.log_on.as_ref().map(|name| read_profile(name)).transpose()?;
+    let question = Question {
+        terminals: arguments.users,
+        rate: arguments.rate.map(|rate| rate.0),
+        processors: arguments.processors,
+        speed: arguments.speed,
+        no_commit_wait: arguments.no_commit_wait,
+        log_apart: log_on.is_some(),
+        seed: arguments.seed,
+    };
+    let (prefix, view) = (&arguments.prefix, &context.view);
+    let (all, stopped) = ask(prefix, &question, &profiles?, log_on.as_ref(), view)?;
+    if let Some(path) = &arguments.html {
+        study::run_dir::write_atomically(path, report::html(&page(&all)).as_bytes())?;
+    }
+    if context.json {
+        output::json(&all)?;
+    } else {
+        output::print(&output::table(&text(&all)))?;
+        for line in all.devices.first().iter().flat_map(|device| &device.rests_on) {
+            output::print(&format!("rests on {line}\n"))?;
+        }
+    }
+    Ok(if stopped { Outcome::Interrupted } else { Outcome::Fine })
+}
