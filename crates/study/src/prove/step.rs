@@ -236,7 +236,7 @@ impl<'a> Workshop<'a> {
 
     /// What the capture says of a device.
     pub(super) fn predict(&self, device: &str) -> Result<Figures, String> {
-        super::predict::on(&self.plan.program, &self.captured(), device)
+        super::predict::on(&self.captured(), device)
     }
 
     /// One run on the device, or here; none where the user stopped it.
