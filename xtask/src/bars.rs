@@ -88,19 +88,13 @@ fn output(program: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Where cargo builds.
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| crate::root().join("target"), |path| crate::root().join(path))
-}
-
 /// Builds a release example of a package and returns its path.
 fn example(package: &str, name: &str) -> anyhow::Result<PathBuf> {
     output(
         Path::new("cargo"),
         &["build", "--quiet", "--release", "--package", package, "--example", name],
     )?;
-    Ok(target().join("release/examples").join(name))
+    Ok(crate::target().join("release/examples").join(name))
 }
 
 /// The number at a path of JSON keys.
@@ -131,7 +125,7 @@ struct Run {
 
 fn probe() -> anyhow::Result<Vec<Line>> {
     let cell = example("probe", "probe_cell")?;
-    let folder = target().join("bars");
+    let folder = crate::target().join("bars");
     std::fs::create_dir_all(&folder)?;
     let file = folder.join("probe.bin");
     fill(&file)?;
@@ -266,7 +260,7 @@ fn fio(file: &Path, rw: &str, depth: u32) -> anyhow::Result<Run> {
 
 fn replay() -> anyhow::Result<Vec<Line>> {
     let program = example("probe", "replay_rate")?;
-    let folder = target().join("bars");
+    let folder = crate::target().join("bars");
     std::fs::create_dir_all(&folder)?;
     let mut lines = Vec::new();
     for rate in ["1000", "5000", "20000"] {
@@ -307,7 +301,7 @@ fn sim() -> anyhow::Result<Vec<Line>> {
 const CAPTURE_PAIRS: usize = 5;
 
 fn oltp() -> anyhow::Result<Vec<Line>> {
-    let folder = target().join("bars/oltp");
+    let folder = crate::target().join("bars/oltp");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;
     let place = folder.to_string_lossy().into_owned();
@@ -341,7 +335,7 @@ fn oltp() -> anyhow::Result<Vec<Line>> {
 
 /// One run of the load on a database that exists, with 20 users.
 fn order_entry(place: &str, more: &[&str]) -> anyhow::Result<Value> {
-    let program = target().join("release/wearmark");
+    let program = crate::target().join("release/wearmark");
     let mut arguments = vec![
         "oltp",
         "run",
@@ -367,7 +361,7 @@ fn order_entry(place: &str, more: &[&str]) -> anyhow::Result<Value> {
 
 /// The newest complete quickstart run, or a new one.
 fn main_job() -> anyhow::Result<Vec<Line>> {
-    let runs = target().join("bars/runs");
+    let runs = crate::target().join("bars/runs");
     let start = std::time::Instant::now();
     crate::run(
         "cargo",

@@ -38,9 +38,13 @@ struct Outcome {
     skipped: BTreeMap<String, Vec<String>>,
 }
 
-/// Builds, lints and runs the tests of `crates`, or of the whole workspace.
+/// Builds, lints and runs the tests of `crates`, or of the whole workspace with the reference.
 pub fn run(crates: &[&str]) -> anyhow::Result<()> {
     let programs = build(crates)?;
+    if crates.is_empty() {
+        // The program that the tests start: cargo would build another, for its own features.
+        crate::reference::check(&crate::target().join("debug/wearmark"))?;
+    }
     let mut outcome = Outcome::default();
     for program in &programs {
         run_program(program, &mut outcome)?;
@@ -76,7 +80,7 @@ fn build(crates: &[&str]) -> anyhow::Result<Vec<Program>> {
 }
 
 /// Makes cargo compile the workspace's own crates with clippy, warnings as errors.
-pub fn lint(command: &mut Command) {
+fn lint(command: &mut Command) {
     let driver = Command::new("rustup").args(["which", "clippy-driver"]).output();
     let driver = driver.ok().filter(|output| output.status.success());
     let driver = driver.and_then(|output| String::from_utf8(output.stdout).ok());
