@@ -47,6 +47,13 @@ pub struct Learned {
     pub(crate) disturbed: bool,
 }
 
+impl Learned {
+    /// The device of the capture: constant times, those that its own requests took.
+    pub fn source_device(&self) -> Box<dyn Device> {
+        Box::new(Linear::new(&self.source, 1))
+    }
+}
+
 /// Learns the system behind a captured run.
 ///
 /// # Errors
@@ -329,8 +336,7 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
     let rate = |factor: f64| -> Result<f64, Error> {
         let mut setup = with_path(&learned.setup, factor);
         setup.length.max_transactions = 20_000;
-        let device: Box<dyn Device> = Box::new(Linear::new(&learned.source, 1));
-        Ok(transactions(&mut [device], &setup)?.transactions_per_s)
+        Ok(transactions(&mut [learned.source_device()], &setup)?.transactions_per_s)
     };
     let (mut low, mut high) = (0.0, 8.0);
     for _ in 0..10 {

@@ -17,6 +17,7 @@ pub mod error;
 pub mod file;
 pub mod machine;
 pub mod page;
+mod partial;
 pub mod pipeline;
 pub mod predictions;
 pub mod prove;

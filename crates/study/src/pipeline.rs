@@ -35,6 +35,9 @@ pub struct Ended {
     pub stopped_in: Option<&'static str>,
 }
 
+/// The environment variable by which a step in a process of its own knows whom it must not outlive.
+pub const PARENT: &str = "WEARMARK_PARENT";
+
 /// The machine's fingerprint in a run directory.
 const MACHINE: &str = "machine.json";
 
@@ -53,6 +56,8 @@ pub(crate) struct Context<'a> {
     pub run: &'a RunDir,
     /// Name of the stage.
     pub stage: &'static str,
+    /// Seconds that it takes about.
+    pub expected_s: f64,
     /// The study.
     pub study: &'a StudyFile,
     /// Events and cancellation.
@@ -77,6 +82,12 @@ impl Context<'_> {
         self.log.emit(Event::Warning(warning));
     }
 
+    /// Reports progress of a stage of one step by the time that it took so far.
+    pub fn progress_of(&self, doing: &str, elapsed_s: f64, expected_s: f64) {
+        let done = (elapsed_s / expected_s).min(0.95);
+        self.progress(self.stage, done, doing, Some((expected_s - elapsed_s).max(0.0)));
+    }
+
     /// Reports progress of a stage that has none of its own.
     pub fn progress(&self, stage: &str, done: f64, doing: &str, eta_s: Option<f64>) {
         let (stage, doing) = (stage.to_owned(), doing.to_owned());
@@ -84,7 +95,8 @@ impl Context<'_> {
     }
 }
 
-const STAGES: &[Stage] = &[
+/// A study that asks what the captured I/O of this disk would do on simulated devices.
+const SIMULATED: &[Stage] = &[
     Stage {
         name: "oltp",
         artifact: stages::oltp::RESULT,
@@ -130,14 +142,54 @@ const STAGES: &[Stage] = &[
         writes_bytes: |_| 0,
         run: stages::scenarios::run,
     },
-    Stage {
-        name: "report",
-        artifact: run_dir::RESULT,
-        expected_s: |_| 1.0,
-        writes_bytes: |_| 0,
-        run: report,
-    },
+    REPORT,
 ];
+
+/// A study whose load really runs, here and on emulated devices.
+const RUN_ON_DEVICES: &[Stage] = &[
+    Stage {
+        name: "load",
+        artifact: stages::places::LOADED,
+        expected_s: stages::places::load_s,
+        writes_bytes: |study| study.oltp.bytes(),
+        run: stages::places::load,
+    },
+    Stage {
+        name: "capture",
+        artifact: stages::oltp::RESULT,
+        expected_s: stages::places::run_s,
+        writes_bytes: stages::places::run_bytes,
+        run: stages::places::capture,
+    },
+    Stage {
+        name: "predict",
+        artifact: stages::places::PREDICTED,
+        expected_s: |study| 4.0 * (1.0 + study.scenario.len() as f64),
+        writes_bytes: |_| 0,
+        run: stages::places::predict,
+    },
+    Stage {
+        name: "measure",
+        artifact: stages::places::PLACES,
+        expected_s: |study| stages::places::runs(study) as f64 * stages::places::run_s(study),
+        writes_bytes: |study| stages::places::runs(study) * stages::places::run_bytes(study),
+        run: stages::places::measure,
+    },
+    REPORT,
+];
+
+const REPORT: Stage = Stage {
+    name: "report",
+    artifact: run_dir::RESULT,
+    expected_s: |_| 1.0,
+    writes_bytes: |_| 0,
+    run: report,
+};
+
+/// The stages of a study.
+fn stages(study: &StudyFile) -> &'static [Stage] {
+    if study.is_run_on_devices() { RUN_ON_DEVICES } else { SIMULATED }
+}
 
 /// The plan of a study: what `--dry-run` prints.
 pub fn plan(study: &StudyFile) -> Vec<Step> {
@@ -146,13 +198,15 @@ pub fn plan(study: &StudyFile) -> Vec<Step> {
         expected_s: (stage.expected_s)(study),
         writes_bytes: (stage.writes_bytes)(study),
     };
-    STAGES.iter().map(step).collect()
+    stages(study).iter().map(step).collect()
 }
 
 /// Runs a study, or goes on with the one that was interrupted.
 pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ended, Error> {
     for scenario in &study.scenario {
-        scenarios::read_profile(&scenario.profile)?;
+        for name in std::iter::once(&scenario.profile).chain(&scenario.log) {
+            scenarios::read_profile(name)?;
+        }
     }
     let config = study.to_toml();
     let (run, resumed) = RunDir::open_or_create(&options.runs, &study.study.name, &config)?;
@@ -165,9 +219,10 @@ pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ende
     if !run.has(MACHINE) {
         run.write_json(MACHINE, &machine::fingerprint(run.path()))?;
     }
-    let stopped_in = walk(STAGES, &run, study, &log)?;
+    let stages = stages(study);
+    let stopped_in = walk(stages, &run, study, &log)?;
     let interrupted = !run.has(run_dir::RESULT);
-    let kept = STAGES.iter().filter(|stage| run.has(stage.artifact)).map(|stage| stage.name);
+    let kept = stages.iter().filter(|stage| run.has(stage.artifact)).map(|stage| stage.name);
     Ok(Ended { kept: kept.collect(), path: run.path().into(), interrupted, resumed, stopped_in })
 }
 
@@ -185,7 +240,8 @@ fn walk(
         if log.cancelled() {
             break;
         }
-        run_stage(stage, &Context { run, stage: stage.name, study, log })?;
+        let expected_s = (stage.expected_s)(study);
+        run_stage(stage, &Context { run, stage: stage.name, expected_s, study, log })?;
         if !run.has(stage.artifact) {
             return Ok(Some(stage.name));
         }
@@ -195,7 +251,7 @@ fn walk(
 
 fn run_stage(stage: &Stage, context: &Context<'_>) -> Result<(), Error> {
     let started = Instant::now();
-    context.progress(stage.name, 0.0, "starting", Some((stage.expected_s)(context.study)));
+    context.progress(stage.name, 0.0, "starting", Some(context.expected_s));
     let done = (stage.run)(context);
     let ending = match &done {
         Err(_) => Ending::Failed,
@@ -245,12 +301,12 @@ fn enough_space(study: &StudyFile, place: &Path) -> Result<(), Error> {
 }
 
 /// Warnings of all stages that ended.
-pub(crate) fn warnings(run: &RunDir) -> Vec<Warning> {
+pub(crate) fn warnings(run: &RunDir, study: &StudyFile) -> Vec<Warning> {
     // The last stage has none: its artifact holds those of all others.
     let read = |stage: &Stage| {
         run.read_json::<Vec<Warning>>(&warnings_name(stage.name)).unwrap_or_default()
     };
-    STAGES.iter().flat_map(read).collect()
+    stages(study).iter().flat_map(read).collect()
 }
 
 /// The last stage: the page, then the result, whose presence says that the run is complete.

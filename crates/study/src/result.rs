@@ -1,6 +1,7 @@
 //! `result.json`: a run in short, for machines. Its schema is `docs/reference/result.schema.json`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use events::Warning;
 use oltp::OltpResult;
@@ -9,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::advice::{Advice, LimitingError};
 use crate::file::StudyFile;
 use crate::pipeline;
+use crate::predictions::read_run;
+use crate::prove::Place;
 use crate::run_dir::{self, RunDir};
+use crate::runs::Run;
 use crate::scenarios::ScenarioResult;
 use crate::stages;
 use crate::validation::Validation;
@@ -33,18 +37,21 @@ pub struct StudyResult {
     pub machine: BTreeMap<String, String>,
     /// The load.
     pub oltp: OltpSummary,
-    /// How wrong the simulation is.
-    pub validation: ValidationSummary,
-    /// The same transactions on other devices.
+    /// How wrong the simulation is; null where the load really ran on other devices.
+    pub validation: Option<ValidationSummary>,
+    /// The captured I/O on other devices, simulated.
     pub scenarios: Vec<ScenarioResult>,
-    /// What follows for other devices, and where nothing does.
-    pub advice: Advice,
+    /// What follows from the simulation, and where nothing does; null where there is none.
+    pub advice: Option<Advice>,
+    /// Where the load really ran, beside its predictions: here, then the scenarios.
+    #[serde(default)]
+    pub places: Vec<Place>,
     /// What makes figures suspect.
     pub warnings: Vec<Warning>,
 }
 
 /// The load in short.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OltpSummary {
     /// New orders per minute.
     pub new_orders_per_min: f64,
@@ -58,7 +65,8 @@ pub struct OltpSummary {
     pub client_share: f64,
     /// Bytes per transaction by layer and file class.
     pub io: Vec<LayerSummary>,
-    /// What took the time of the transactions: `device`, `cpu` or `mixed`.
+    /// What took the time of the transactions: `device`, `cpu` or `mixed`; of a server, what takes
+    /// most of the simulated response time, such as `log flush`.
     pub limited_by: String,
     /// Share of the writer's time spent waiting for the device.
     pub device_share: f64,
@@ -142,34 +150,57 @@ impl StudyResult {
     /// Collects the artifacts of a run.
     pub fn gather(run: &RunDir, study: &StudyFile) -> Result<Self, Error> {
         let oltp: OltpResult = run.read_json(stages::oltp::RESULT)?;
-        let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
-        let validation: Validation = run.read_json(stages::validate::VALIDATION)?;
-        let checked = ValidationSummary::of(&validation);
-        let scenarios: Vec<ScenarioResult> = run.read_json(stages::scenarios::SCENARIOS)?;
-        let advice = Advice::of(
-            &scenarios,
-            oltp.transactions_per_s * 60.0,
-            (checked.error_ratio, checked.aim),
-            &checked.limiting,
-            checked.timing_valid,
-        );
-        Ok(Self {
+        let mut result = Self {
             schema: SCHEMA,
             wearmark: env!("CARGO_PKG_VERSION").to_owned(),
             result_class: oltp.result_class.clone(),
             study: study.clone(),
             machine: run.read_json("machine.json")?,
-            oltp: summary(&oltp, &accounts),
-            validation: checked,
-            scenarios,
-            advice,
-            warnings: pipeline::warnings(run),
-        })
+            oltp: OltpSummary::default(),
+            validation: None,
+            scenarios: Vec::new(),
+            advice: None,
+            places: Vec::new(),
+            warnings: pipeline::warnings(run, study),
+        };
+        if study.is_run_on_devices() {
+            result.places = run.read_json(stages::places::PLACES)?;
+            let captured = captured(run)?;
+            let accounts = captured.accounts_of_io();
+            let limits = result.places.first().and_then(|here| here.predicted.as_ref());
+            result.oltp = summary(&oltp, accounts.as_ref());
+            if let Some(first) = limits.and_then(|predicted| predicted.limits.first()) {
+                result.oltp.limited_by.clone_from(&first.what);
+            }
+            return Ok(result);
+        }
+        let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
+        let validation: Validation = run.read_json(stages::validate::VALIDATION)?;
+        let checked = ValidationSummary::of(&validation);
+        result.oltp = summary(&oltp, Some(&accounts));
+        result.scenarios = run.read_json(stages::scenarios::SCENARIOS)?;
+        result.advice = Some(Advice::of(
+            &result.scenarios,
+            oltp.transactions_per_s * 60.0,
+            (checked.error_ratio, checked.aim),
+            &checked.limiting,
+            checked.timing_valid,
+        ));
+        result.validation = Some(checked);
+        Ok(result)
     }
 
     /// Reads the result of a complete run.
     pub fn read(run: &RunDir) -> Result<Self, Error> {
         run.read_json(run_dir::RESULT)
+    }
+
+    /// Reads the result in a run directory.
+    ///
+    /// # Errors
+    /// A run that is not complete.
+    pub fn read_from(path: &Path) -> Result<Self, Error> {
+        run_dir::read_json(&path.join(run_dir::RESULT))
     }
 
     /// As the file.
@@ -178,7 +209,13 @@ impl StudyResult {
     }
 }
 
-fn summary(oltp: &OltpResult, accounts: &Accounts) -> OltpSummary {
+/// The captured run of a study that really ran on devices.
+pub(crate) fn captured(run: &RunDir) -> Result<Run, Error> {
+    read_run(&run.join("captured"))
+}
+
+fn summary(oltp: &OltpResult, accounts: Option<&Accounts>) -> OltpSummary {
+    let device_share = accounts.map_or(0.0, |accounts| accounts.device_share);
     let kinds = oltp.transactions.iter().map(|kind| KindSummary {
         kind: kind.kind.name().to_owned(),
         count: kind.count,
@@ -192,9 +229,9 @@ fn summary(oltp: &OltpResult, accounts: &Accounts) -> OltpSummary {
         transactions: kinds.collect(),
         audit_passed: oltp.audit.passed,
         client_share: oltp.client_overhead.share,
-        io: layers(oltp, accounts),
-        limited_by: limiter(accounts.device_share).to_owned(),
-        device_share: accounts.device_share,
+        io: accounts.map_or_else(Vec::new, |accounts| layers(oltp, accounts)),
+        limited_by: limiter(device_share).to_owned(),
+        device_share,
     }
 }
 

@@ -17,6 +17,7 @@ use crate::commands::Outcome;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     signals::install();
+    signals::end_with_parent();
     match commands::run(cli) {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Finding) => ExitCode::from(1),

@@ -1,4 +1,5 @@
-//! Ctrl-C: the first asks every stage to keep what it has and stop, the second ends at once.
+//! Ctrl-C: the first asks every stage to keep what it has and stop, the second ends at once. A step
+//! that another wearmark started stops likewise when that one is killed.
 
 use std::sync::atomic::Ordering;
 
@@ -20,5 +21,16 @@ pub fn install() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler is async-signal-safe and has the signature that signal(2) wants.
         unsafe { libc::signal(signal, on_signal as *const () as libc::sighandler_t) };
+    }
+}
+
+/// Asks to be stopped when the wearmark that started this process as a step of its own has ended.
+pub fn end_with_parent() {
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+    let Ok(parent) = std::env::var(study::pipeline::PARENT) else { return };
+    _ = set_parent_process_death_signal(Some(Signal::TERM));
+    // It may have ended before that.
+    if Pid::as_raw(getppid()).to_string() != parent {
+        CANCELLED.store(true, Ordering::Relaxed);
     }
 }

@@ -53,10 +53,12 @@ fn doubts(result: &StudyResult) -> String {
         format::count(measured),
         (simulated / measured - 1.0) * 100.0
     );
-    if result.advice.withheld.is_empty() {
-        return bias;
+    match &result.advice {
+        Some(advice) if !advice.withheld.is_empty() => {
+            format!("{bias} No advice: {}.", advice.withheld.join("; "))
+        }
+        _ => bias,
     }
-    format!("{bias} No advice: {}.", result.advice.withheld.join("; "))
 }
 
 fn name(scenario: &ScenarioResult) -> String {

@@ -4,16 +4,21 @@
 
 mod device;
 mod devices;
+mod places;
 pub mod trace;
 pub(crate) mod transactions;
 mod validation;
+
+pub use places::ranking;
 
 use fit::measurement::Measurements;
 use oltp::OltpResult;
 use report::{Page, format};
 
 use crate::Error;
-use crate::result::{StudyResult, ValidationSummary};
+use crate::advice::Advice;
+use crate::file::StudyFile;
+use crate::result::{StudyResult, ValidationSummary, captured};
 use crate::run_dir::RunDir;
 use crate::stages;
 use crate::stages::fit::FitReport;
@@ -22,34 +27,54 @@ use crate::validation::Validation;
 
 /// Builds the page of a run.
 pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
-    let oltp: OltpResult = run.read_json(stages::oltp::RESULT)?;
-    let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
-    let measured: Measurements = run.read_json(stages::probe::MEASUREMENTS)?;
-    let fit: FitReport = run.read_json(stages::fit::FIT)?;
-    let checked: Validation = run.read_json(stages::validate::VALIDATION)?;
+    let study = &result.study;
     let place = result.machine.get("file_system").map_or("", String::as_str);
     let subtitle = format!(
-        "{} W, {} users, SQLite on {place}",
-        result.study.oltp.warehouses, result.study.oltp.users
+        "{}, {} users, {} on {place}",
+        load_words(study),
+        study.oltp.users,
+        study.oltp.dbms.title()
     );
-    let title = if result.study.study.title.is_empty() {
-        &result.study.study.name
+    let header = &study.study;
+    let title = if header.title.is_empty() { &header.name } else { &header.title };
+    let page = Page::new(title.clone(), subtitle);
+    let mut page = if study.is_run_on_devices() {
+        places::fill(page, &captured(run)?, result)
     } else {
-        &result.study.study.title
+        simulated(page, run, result)?
     };
-    let mut page = headline(Page::new(title.clone(), subtitle), result)
-        .section(devices::section(result))
-        .section(transactions::section(&oltp, Some(&accounts)))
-        .section(validation::section(&checked))
-        .section(device::section(&measured, &fit.lines));
     page.warnings.clone_from(&result.warnings);
     page = page
-        .provenance("seed", result.study.study.seed.to_string())
+        .provenance("seed", study.study.seed.to_string())
         .provenance("run directory", run.path().display().to_string());
     for (name, value) in &result.machine {
         page = page.provenance(name.clone(), value.clone());
     }
     Ok(page)
+}
+
+/// What is loaded, in words.
+fn load_words(study: &StudyFile) -> String {
+    let oltp = &study.oltp;
+    match oltp.workload.as_str() {
+        "bank" => format!("bank, {} branches", oltp.branches),
+        "commit" => format!("commit, {} rows", oltp.rows),
+        _ => format!("{} W", oltp.warehouses),
+    }
+}
+
+/// A study whose other devices are simulated with the captured I/O.
+fn simulated(page: Page, run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
+    let oltp: OltpResult = run.read_json(stages::oltp::RESULT)?;
+    let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
+    let measured: Measurements = run.read_json(stages::probe::MEASUREMENTS)?;
+    let fit: FitReport = run.read_json(stages::fit::FIT)?;
+    let checked: Validation = run.read_json(stages::validate::VALIDATION)?;
+    Ok(headline(page, result)
+        .section(devices::section(result))
+        .section(transactions::section(&oltp, Some(&accounts)))
+        .section(validation::section(&checked))
+        .section(device::section(&measured, &fit.lines)))
 }
 
 fn headline(page: Page, result: &StudyResult) -> Page {
@@ -71,22 +96,22 @@ fn headline(page: Page, result: &StudyResult) -> Page {
         "the writer, which commits, waits for the disk {} of its time",
         format::percent(oltp.device_share)
     );
-    let error = &result.validation;
-    let missed = !result.advice.withheld.is_empty();
     let page = page
         .fact(
             "New orders",
             format!("{} per minute", format::count(oltp.new_orders_per_min)),
             response,
         )
-        .fact("Limited by", limit, waits)
+        .fact("Limited by", limit, waits);
+    let (Some(error), Some(found)) = (&result.validation, &result.advice) else { return page };
+    let page = page
         .fact(
             "Error of the simulation",
             format!("E = {:.3}", error.error_ratio),
             error_words(error),
         )
-        .caution(missed);
-    advice(page, result)
+        .caution(!found.withheld.is_empty());
+    advice(page, result, found)
 }
 
 /// E against its aim, in all and where the load waits.
@@ -121,12 +146,11 @@ fn class_name(op: &str, size_bytes: u32) -> String {
 }
 
 /// The headline about other devices: a prediction with its interval, or why there is none.
-fn advice(page: Page, result: &StudyResult) -> Page {
+fn advice(page: Page, result: &StudyResult, advice: &Advice) -> Page {
     const LABEL: &str = "Best of the other devices";
     if result.scenarios.iter().all(|scenario| scenario.fitted) {
         return page;
     }
-    let advice = &result.advice;
     if !advice.withheld.is_empty() {
         return page.fact(LABEL, "no advice", advice.withheld.join("; ")).caution(true);
     }

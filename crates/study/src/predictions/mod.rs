@@ -126,6 +126,18 @@ pub fn ask(
     Ok((all, stopped))
 }
 
+/// The captured run itself, simulated on the device of the capture as its own requests showed it.
+///
+/// # Errors
+/// As [`ask`].
+pub fn here(prefix: &Path) -> Result<Prediction, Error> {
+    let run = read_run(prefix)?;
+    let mut learned: Learned = learn(&read(prefix, &run)?)?;
+    calibrate(&mut learned)?;
+    let make = || vec![learned.source_device()];
+    Ok(predict(&learned, &Question::default(), "here", &make)?)
+}
+
 fn capture_warnings(learned: &Learned) -> Vec<Warning> {
     let mut found = Vec::new();
     if learned.path_ns.is_none() {

@@ -6,48 +6,27 @@
 //! among themselves (A/A) stands beside every figure, since no error below it means anything.
 //!
 //! Load and emulator run in processes of their own: a program that maps files which its own process
-//! serves would wait for itself. `step.rs` starts and ends them; `text.rs` and `page.rs` show what
-//! came of it.
+//! serves would wait for itself. `step.rs` starts and ends them, `predict.rs` asks the models;
+//! `stages/places.rs` walks the steps as stages of a study, and `page/places.rs` shows what came of it.
 
-mod page;
 mod predict;
 mod step;
-mod text;
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
-
-use events::{Ending, Event, Sink, Step, Warning};
+use ::predict::Limit;
+use events::Warning;
 use oltp::OltpResult;
 use serde::{Deserialize, Serialize};
 
+use step::Served;
+pub(crate) use step::{Watch, Workshop};
+
 use crate::Error;
+use crate::assumed::Count;
+use crate::file::{Scenario, StudyFile};
+use crate::scenarios::read_profile;
 
-pub use page::page;
-pub use text::{remarks, text};
-
-const STAGE: &str = "prove";
 /// The place that is no emulated device.
 pub const HERE: &str = "here";
-
-/// What is to be proven.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// This program.
-    pub program: PathBuf,
-    /// Where the database is made; everything in it is removed afterwards.
-    pub directory: PathBuf,
-    /// Arguments of `wearmark oltp run` that say what runs, without times.
-    pub load: Vec<String>,
-    /// Excluded and measured time of a run, as arguments.
-    pub times: [String; 2],
-    /// Seconds that a run takes about, for the progress.
-    pub run_s: f64,
-    /// Devices, by profile.
-    pub devices: Vec<String>,
-    /// Runs at each place.
-    pub rounds: u32,
-}
 
 /// Figures of one kind of transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,30 +74,38 @@ pub struct Run {
     pub warnings: Vec<Warning>,
 }
 
-/// All runs at one place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A place: the runs there and what was predicted of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// [`HERE`], or the device.
+    /// [`HERE`], or what the scenario is called.
     pub name: String,
-    /// The runs, in the order of their rounds.
+    /// Profile of the device; empty for [`HERE`].
+    pub profile: String,
+    /// Profile of the log's device, where it has its own.
+    pub log: Option<String>,
+    /// One line about the device.
+    pub description: String,
+    /// Values of its profiles that nobody published or measured.
+    pub assumed_values: u32,
+    /// All values of its profiles.
+    pub values: u32,
+    /// The runs, in the order of their rounds; none where the place is only predicted.
     pub runs: Vec<Run>,
     /// What the predictor said, from the capture at [`HERE`].
-    pub predicted: Option<Figures>,
+    pub predicted: Option<Predicted>,
     /// Why it said nothing.
     pub not_predicted: Option<String>,
 }
 
-/// Everything that was measured and predicted.
+/// A prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Proof {
-    /// Version of this shape.
-    pub schema: u32,
-    /// Arguments of the load.
-    pub load: Vec<String>,
-    /// The places: here first.
-    pub places: Vec<Place>,
-    /// The user stopped it; what was done is here.
-    pub interrupted: bool,
+pub struct Predicted {
+    /// What a user would see.
+    pub figures: Figures,
+    /// Lower and upper end of the transactions per minute, where they are known.
+    pub transactions_per_min_interval: Option<(f64, f64)>,
+    /// What the time of a transaction goes to, largest first; empty where it is not known.
+    pub limits: Vec<Limit>,
 }
 
 /// One figure of a place: what was measured, what was predicted, and how far to trust either.
@@ -144,6 +131,35 @@ impl Compared {
 }
 
 impl Place {
+    /// The places of a study: here first, then its scenarios.
+    pub(crate) fn all(study: &StudyFile) -> Result<Vec<Self>, Error> {
+        let mut places = vec![Self { name: HERE.to_owned(), ..Self::default() }];
+        for scenario in &study.scenario {
+            places.push(Self::of(scenario)?);
+        }
+        Ok(places)
+    }
+
+    fn of(scenario: &Scenario) -> Result<Self, Error> {
+        let mut count = Count::default();
+        let mut descriptions = Vec::new();
+        for name in std::iter::once(&scenario.profile).chain(&scenario.log) {
+            let profile = read_profile(name)?;
+            let own = Count::of(&profile.to_toml());
+            count = Count { all: count.all + own.all, assumed: count.assumed + own.assumed };
+            descriptions.push(profile.profile.description);
+        }
+        Ok(Self {
+            name: scenario.title(),
+            profile: scenario.profile.clone(),
+            log: scenario.log.clone(),
+            description: descriptions.join(" Log: "),
+            assumed_values: count.assumed,
+            values: count.all,
+            ..Self::default()
+        })
+    }
+
     /// Every figure of the place.
     pub fn compared(&self) -> Vec<Compared> {
         let mut found = Vec::new();
@@ -158,7 +174,7 @@ impl Place {
                 _ => values[middle],
             };
             let spread = (values.len() > 1 && measured > 0.0).then(|| (most - least) / measured);
-            let predicted = self.predicted.as_ref().and_then(of);
+            let predicted = self.predicted.as_ref().and_then(|found| of(&found.figures));
             found.push(Compared { name, measured, predicted, spread });
         };
         add("transactions/min".to_owned(), &|figures| Some(figures.transactions_per_min));
@@ -195,119 +211,24 @@ impl Figures {
     }
 }
 
-/// Runs the plan.
-///
-/// # Errors
-/// A step failed: its message is passed on. What was made is removed.
-pub fn prove(plan: &Plan, sink: &dyn Sink) -> Result<Proof, Error> {
-    let started = Instant::now();
-    let place = |name: &str| Place {
-        name: name.to_owned(),
-        runs: Vec::new(),
-        predicted: None,
-        not_predicted: None,
-    };
-    let mut proof = Proof {
-        schema: 1,
-        load: plan.load.clone(),
-        places: std::iter::once(HERE)
-            .chain(plan.devices.iter().map(String::as_str))
-            .map(place)
-            .collect(),
-        interrupted: false,
-    };
-    let expected_s = plan.run_s + 10.0;
-    let name = |name: &str| Step { name: name.to_owned(), expected_s, writes_bytes: 0 };
-    let steps = proof.places.iter().map(|place| name(&place.name)).collect();
-    sink.emit(Event::Plan { stage: STAGE.to_owned(), steps });
-    let workshop = step::Workshop::new(plan)?;
-    let walked = walk(plan, &workshop, &mut proof, sink);
-    workshop.remove();
-    let ending = match &walked {
-        Ok(()) if proof.interrupted => Ending::Interrupted,
-        Ok(()) => Ending::Complete,
-        Err(_) => Ending::Failed,
-    };
-    let elapsed_s = started.elapsed().as_secs_f64();
-    sink.emit(Event::Done { stage: STAGE.to_owned(), elapsed_s, ending });
-    walked.map(|()| proof)
-}
-
-fn walk(
-    plan: &Plan,
-    workshop: &step::Workshop<'_>,
-    proof: &mut Proof,
-    sink: &dyn Sink,
-) -> Result<(), Error> {
-    let count = proof.places.len();
-    let total = count * plan.rounds as usize + 2;
-    let tell = |done: usize, doing: &str| {
-        sink.emit(Event::Progress {
-            stage: STAGE.to_owned(),
-            done: done as f64 / total as f64,
-            doing: doing.to_owned(),
-            eta_s: Some((total - done) as f64 * (plan.run_s + 5.0)),
-        });
-    };
-    let mut stopped = |found: bool| {
-        proof.interrupted |= found;
-        found
-    };
-    tell(0, "loading the database");
-    if stopped(workshop.load(sink)?) {
-        return Ok(());
-    }
-    tell(1, "capturing the load here");
-    if stopped(workshop.capture(sink)?) {
-        return Ok(());
-    }
-    for place in &mut proof.places[1..] {
-        match workshop.predict(&place.name) {
-            Ok(figures) => place.predicted = Some(figures),
-            Err(why) => place.not_predicted = Some(why),
-        }
-    }
-    let mut done = 2;
-    for round in 1..=plan.rounds {
-        let mut order: Vec<usize> = (0..count).collect();
-        if round.is_multiple_of(2) {
-            order.reverse();
-        }
-        for index in order {
-            let place = &mut proof.places[index];
-            tell(done, &format!("round {round} of {}: {}", plan.rounds, place.name));
-            let device = (place.name != HERE).then_some(place.name.as_str());
-            let Some((result, emulated)) = workshop.run(device, sink)? else {
-                proof.interrupted = true;
-                return Ok(());
-            };
-            place.runs.push(run_of(round, &result, emulated.as_ref()));
-            done += 1;
-        }
-    }
-    Ok(())
-}
-
-/// What is kept of a run.
-fn run_of(round: u32, result: &OltpResult, emulated: Option<&step::Served>) -> Run {
+/// What is kept of a run; `emulated` are its devices.
+pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Run {
     let transactions = (result.transactions_per_s * (result.measured_s + result.warmup_s)).max(1.0);
-    let io = |op: &step::ServedOp| DeviceIo {
-        op: op.op.clone(),
-        requests: op.requests as f64 / transactions,
-        bytes: op.bytes as f64 / transactions,
-    };
+    let mut io: Vec<DeviceIo> = Vec::new();
+    for op in emulated.iter().flat_map(|served| &served.ops) {
+        let (requests, bytes) = (op.requests as f64 / transactions, op.bytes as f64 / transactions);
+        match io.iter_mut().find(|sum| sum.op == op.op) {
+            Some(sum) => (sum.requests, sum.bytes) = (sum.requests + requests, sum.bytes + bytes),
+            None => io.push(DeviceIo { op: op.op.clone(), requests, bytes }),
+        }
+    }
     let mut warnings = result.warnings.clone();
     warnings.extend(emulated.iter().flat_map(|served| served.warnings.clone()));
     Run {
         round,
         figures: Figures::of(result),
-        io: emulated.iter().flat_map(|served| served.ops.iter().map(io)).collect(),
-        lateness_us_p99: emulated.map(step::Served::lateness_us_p99),
+        io,
+        lateness_us_p99: emulated.iter().map(Served::lateness_us_p99).reduce(f64::max),
         warnings,
     }
-}
-
-/// Removes a directory of ours, whatever is in it.
-fn remove(path: &Path) {
-    _ = std::fs::remove_dir_all(path);
 }

@@ -1,26 +1,39 @@
-//! The processes of a proof: loads, emulators, copies; each is ended whatever happens.
+//! The processes of a place's run: loads, emulators, copies; each is ended whatever happens, and ends
+//! by itself where this process is killed.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use events::{Sink, Warning};
+use events::Warning;
 use oltp::OltpResult;
 use serde::Deserialize;
 use stats::Histogram;
 
-use super::{Figures, Plan, remove};
+use super::{Place, Predicted};
 use crate::Error;
+use crate::file::StudyFile;
+use crate::pipeline::PARENT;
+use crate::run_dir::RunDir;
 
 /// Longest that an emulator may take to mount and to unmount.
 const MOUNT_BOUND: Duration = Duration::from_mins(2);
 /// Pace of looking whether a process has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Pace of telling how far a load is.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+/// The database as it was loaded, the one that runs, and where a log of its own lies: each is a
+/// directory of the run.
+const LOADED: [&str; 2] = ["loaded", "loaded-log"];
+const RUNNING: [&str; 2] = ["database", "database-log"];
+/// What the capture is called.
+const CAPTURED: &str = "captured";
 
 /// What an emulator printed of its device, as far as it is used here.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Served {
+pub(crate) struct Served {
     pub(super) ops: Vec<ServedOp>,
     lateness: Histogram,
     #[serde(default)]
@@ -29,7 +42,7 @@ pub(super) struct Served {
 
 /// Requests of one kind.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct ServedOp {
+pub(crate) struct ServedOp {
     pub(super) op: String,
     pub(super) requests: u64,
     pub(super) bytes: u64,
@@ -43,16 +56,27 @@ struct Printed {
 }
 
 impl Served {
-    pub(super) fn lateness_us_p99(&self) -> f64 {
+    pub(crate) fn lateness_us_p99(&self) -> f64 {
         if self.lateness.is_empty() { 0.0 } else { self.lateness.quantile(0.99) as f64 / 1e3 }
     }
 }
 
-/// The directory that a proof works in.
-pub(super) struct Workshop<'a> {
-    plan: &'a Plan,
-    /// Whether the directory was made by us.
-    is_made: bool,
+/// How a step tells how far it is and hears that it should stop.
+pub(crate) struct Watch<'a> {
+    /// Told the seconds since the step began.
+    pub(crate) tell: &'a dyn Fn(f64),
+    /// Whether the user asked to stop.
+    pub(crate) cancelled: &'a dyn Fn() -> bool,
+}
+
+/// The directory that a study's loads run in.
+pub(crate) struct Workshop<'a> {
+    run: &'a RunDir,
+    study: &'a StudyFile,
+    /// This program.
+    program: PathBuf,
+    /// Whether the log has a directory of its own.
+    log_apart: bool,
 }
 
 /// A process that is ended when it is dropped.
@@ -86,70 +110,63 @@ impl Drop for Running {
 }
 
 impl<'a> Workshop<'a> {
-    pub(super) fn new(plan: &'a Plan) -> Result<Self, Error> {
-        let path = &plan.directory;
-        let is_made = !path.exists();
-        if is_made {
-            fs::create_dir(path).map_err(Error::io(path, "create"))?;
-            open_to_all(path)?;
-        } else if fs::read_dir(path).map_err(Error::io(path, "read"))?.next().is_some() {
-            return Err(Error::NotEmpty { path: path.clone() });
+    pub(crate) fn new(run: &'a RunDir, study: &'a StudyFile) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(Error::io("wearmark", "find"))?;
+        open_to_all(run.path())?;
+        let log_apart = study.scenario.iter().any(|scenario| scenario.log.is_some());
+        Ok(Self { run, study, program, log_apart })
+    }
+
+    /// Names of the directories in use.
+    fn names(&self, of: [&'static str; 2]) -> &'static [&'static str] {
+        let of: &'static [&'static str; 2] = if of == LOADED { &LOADED } else { &RUNNING };
+        if self.log_apart { of } else { &of[..1] }
+    }
+
+    /// What the capture's files begin with.
+    pub(crate) fn captured(&self) -> PathBuf {
+        self.run.join(CAPTURED)
+    }
+
+    /// Whether the loaded database is there: it is renamed when it is whole, its log first.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.run.has(LOADED[0])
+    }
+
+    /// Takes away the databases and what the steps printed; the capture stays.
+    pub(crate) fn remove(&self) -> Result<(), Error> {
+        for name in RUNNING.iter().chain(&LOADED) {
+            self.run.remove(name)?;
         }
-        Ok(Self { plan, is_made })
-    }
-
-    fn database(&self) -> PathBuf {
-        self.plan.directory.join("database")
-    }
-
-    fn loaded(&self) -> PathBuf {
-        self.plan.directory.join("loaded")
-    }
-
-    fn captured(&self) -> PathBuf {
-        self.plan.directory.join("captured")
-    }
-
-    /// Takes away what was made.
-    pub(super) fn remove(&self) {
-        for path in [self.database(), self.loaded()] {
-            remove(&path);
-        }
-        if let Ok(entries) = fs::read_dir(&self.plan.directory) {
-            for entry in entries.flatten() {
-                let is_ours = |prefix| entry.file_name().to_string_lossy().starts_with(prefix);
-                if ["captured", "load.", "emulator."].into_iter().any(is_ours) {
-                    _ = fs::remove_file(entry.path());
-                }
+        for name in ["load", "emulator"] {
+            for kind in ["out", "err"] {
+                self.run.remove(&format!("{name}.{kind}"))?;
             }
         }
-        if self.is_made {
-            _ = fs::remove_dir(&self.plan.directory);
-        }
+        Ok(())
     }
 
     /// Starts this program; what it prints goes into `NAME.out` and `NAME.err`.
     fn start(&self, name: &str, arguments: &[&str]) -> Result<Running, Error> {
         let file = |kind: &str| {
-            let path = self.plan.directory.join(format!("{name}.{kind}"));
+            let path = self.run.join(&format!("{name}.{kind}"));
             File::create(&path).map_err(Error::io(&path, "create"))
         };
-        let mut command = Command::new(&self.plan.program);
+        let mut command = Command::new(&self.program);
         command.args(arguments).args(["--json", "--quiet"]).stdin(Stdio::null());
+        command.env(PARENT, std::process::id().to_string());
         command.stdout(file("out")?).stderr(file("err")?);
-        let child = command.spawn().map_err(Error::io(&self.plan.program, "start"))?;
+        let child = command.spawn().map_err(Error::io(&self.program, "start"))?;
         Ok(Running(child))
     }
 
     fn printed(&self, name: &str) -> String {
-        let read = |kind| fs::read_to_string(self.plan.directory.join(format!("{name}.{kind}")));
-        read("out").unwrap_or_default()
+        fs::read_to_string(self.run.join(&format!("{name}.out"))).unwrap_or_default()
     }
 
     /// The step's own error, as it printed it.
     fn failure(&self, name: &str, what: &str) -> Error {
-        let path = self.plan.directory.join(format!("{name}.err"));
-        let said = fs::read_to_string(path).unwrap_or_default();
+        let said = fs::read_to_string(self.run.join(&format!("{name}.err"))).unwrap_or_default();
         let said = said.lines().filter_map(|line| line.strip_prefix("error: ")).next_back();
         Error::Step { step: what.to_owned(), cause: said.unwrap_or("it ended early").to_owned() }
     }
@@ -159,10 +176,12 @@ impl<'a> Workshop<'a> {
         &self,
         mut load: Running,
         what: &str,
-        sink: &dyn Sink,
+        watch: &Watch<'_>,
     ) -> Result<Option<OltpResult>, Error> {
+        let started = Instant::now();
+        let mut told = started;
         loop {
-            let ended = load.0.try_wait().map_err(Error::io(&self.plan.program, "wait for"))?;
+            let ended = load.0.try_wait().map_err(Error::io(&self.program, "wait for"))?;
             if let Some(status) = ended {
                 // 1: it ran, and its audit found something; 130: stopped.
                 return match status.code() {
@@ -174,9 +193,13 @@ impl<'a> Workshop<'a> {
                     _ => Err(self.failure("load", what)),
                 };
             }
-            if sink.cancelled() {
+            if (watch.cancelled)() {
                 _ = load.end();
                 return Ok(None);
+            }
+            if told.elapsed() >= TELL_EVERY {
+                told = Instant::now();
+                (watch.tell)(started.elapsed().as_secs_f64());
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -187,102 +210,205 @@ impl<'a> Workshop<'a> {
         times: [&str; 2],
         more: &[&str],
         what: &str,
-        sink: &dyn Sink,
+        watch: &Watch<'_>,
     ) -> Result<Option<OltpResult>, Error> {
-        let database = self.database();
-        let database = database.to_string_lossy();
-        let mut arguments = vec!["oltp", "run", &database];
-        arguments.extend(self.plan.load.iter().map(String::as_str));
+        let places: Vec<PathBuf> =
+            self.names(RUNNING).iter().map(|name| self.run.join(name)).collect();
+        let places: Vec<_> = places.iter().map(|place| place.to_string_lossy()).collect();
+        let mut arguments = vec!["oltp", "run", &*places[0]];
+        for log in &places[1..] {
+            arguments.extend(["--log-dir", &**log]);
+        }
+        let words = load_words(self.study);
+        arguments.extend(words.iter().map(String::as_str));
         arguments.extend(["--warmup", times[0], "--duration", times[1]]);
         arguments.extend(more);
-        self.finish(self.start("load", &arguments)?, what, sink)
+        self.finish(self.start("load", &arguments)?, what, watch)
     }
 
-    /// Loads the database and keeps a copy; tells whether the user stopped it.
-    pub(super) fn load(&self, sink: &dyn Sink) -> Result<bool, Error> {
+    /// Loads the database; none where the user stopped it.
+    pub(crate) fn load(&self, watch: &Watch<'_>) -> Result<Option<()>, Error> {
+        self.clear()?;
         let what = "loading the database";
-        let found = self.run_load(["0s", "1s"], &["--no-capture"], what, sink)?;
-        if found.is_some() {
-            fs::rename(self.database(), self.loaded())
-                .map_err(Error::io(self.database(), "move"))?;
+        let found = self.run_load(["0s", "1s"], &["--no-capture"], what, watch)?;
+        if found.is_none() {
+            self.clear()?;
+            return Ok(None);
         }
-        Ok(found.is_none())
+        for (from, to) in RUNNING.iter().zip(LOADED).take(self.names(LOADED).len()).rev() {
+            let from = self.run.join(from);
+            self.run.remove(to)?;
+            fs::rename(&from, self.run.join(to)).map_err(Error::io(&from, "move"))?;
+        }
+        Ok(Some(()))
+    }
+
+    /// Takes away the database that ran last.
+    fn clear(&self) -> Result<(), Error> {
+        for name in RUNNING {
+            self.unmounted(name)?;
+            self.run.remove(name)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is mounted there: the emulator of a killed study ends a moment after it. One
+    /// that was killed too left a mount without a server behind, which the next emulator takes away.
+    fn unmounted(&self, name: &str) -> Result<(), Error> {
+        let path = self.run.join(name);
+        let started = Instant::now();
+        loop {
+            match rustix::fs::stat(&path) {
+                Err(rustix::io::Errno::NOTCONN) => {
+                    let device = &self.study.scenario[0].profile;
+                    let path = path.to_string_lossy();
+                    let mut emulator = self
+                        .start("emulator", &["emulate", device, "--dir", &path, "--for", "1ms"])?;
+                    _ = emulator.0.wait();
+                }
+                Ok(found) if found.st_dev != device_of(self.run.path())? => {}
+                _ => return Ok(()),
+            }
+            if started.elapsed() > MOUNT_BOUND {
+                let source = std::io::Error::from(ErrorKind::ResourceBusy);
+                return Err(Error::Io { path, action: "unmount", source });
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// The database as it was loaded.
     fn restore(&self) -> Result<(), Error> {
-        remove(&self.database());
-        let mut copy = Command::new("cp");
-        copy.args(["-a", "--reflink=auto"]).arg(self.loaded()).arg(self.database());
-        let status = copy.status().map_err(Error::io(self.loaded(), "copy"))?;
-        if status.success() {
+        self.clear()?;
+        for (from, to) in self.names(LOADED).iter().zip(RUNNING) {
+            let (from, to) = (self.run.join(from), self.run.join(to));
+            let mut copy = Command::new("cp");
+            copy.args(["-a", "--reflink=auto"]).arg(&from).arg(&to);
+            let status = copy.status().map_err(Error::io(&from, "copy"))?;
+            if !status.success() {
+                let cause = "cp failed: is the disk full?".to_owned();
+                return Err(Error::Step { step: "copying the database".to_owned(), cause });
+            }
             // The copy's own writes must not meet the load's, nor may it lie in the page cache: a
             // served directory starts without one, and the same load would read there and not here.
             rustix::fs::sync();
-            return leave_the_page_cache(&self.database())
-                .map_err(Error::io(self.database(), "read"));
+            leave_the_page_cache(&to).map_err(Error::io(&to, "read"))?;
         }
-        let cause = "cp failed: is the disk full?".to_owned();
-        Err(Error::Step { step: "copying the database".to_owned(), cause })
+        Ok(())
     }
 
-    /// Runs the load here once more, captured, for the predictor.
-    pub(super) fn capture(&self, sink: &dyn Sink) -> Result<bool, Error> {
+    /// Warm-up and duration as arguments.
+    fn times(&self) -> [String; 2] {
+        [self.study.oltp.warmup, self.study.oltp.duration].map(|time| time.to_string())
+    }
+
+    /// Runs the load here once, captured, for the predictor; none where the user stopped it.
+    pub(crate) fn capture(&self, watch: &Watch<'_>) -> Result<Option<OltpResult>, Error> {
         self.restore()?;
         let prefix = self.captured();
         let prefix = prefix.to_string_lossy();
-        let times = self.plan.times.each_ref().map(String::as_str);
-        let found = self.run_load(times, &["--trace", &prefix], "capturing the load", sink)?;
-        Ok(found.is_none())
+        let times = self.times();
+        let times = times.each_ref().map(String::as_str);
+        self.run_load(times, &["--trace", &prefix], "capturing the load", watch)
     }
 
-    /// What the capture says of a device.
-    pub(super) fn predict(&self, device: &str) -> Result<Figures, String> {
-        super::predict::on(&self.captured(), device)
+    /// What the capture says of a place.
+    pub(crate) fn predict(&self, place: &Place) -> Result<Option<Predicted>, Error> {
+        super::predict::at(&self.captured(), place)
     }
 
-    /// One run on the device, or here; none where the user stopped it.
-    pub(super) fn run(
+    /// One run at a place; none where the user stopped it.
+    pub(crate) fn run(
         &self,
-        device: Option<&str>,
-        sink: &dyn Sink,
-    ) -> Result<Option<(OltpResult, Option<Served>)>, Error> {
+        place: &Place,
+        watch: &Watch<'_>,
+    ) -> Result<Option<(OltpResult, Vec<Served>)>, Error> {
         self.restore()?;
-        let emulator = device.map(|device| self.emulate(device)).transpose()?;
-        let times = self.plan.times.each_ref().map(String::as_str);
-        let what = format!("running the load on {}", device.unwrap_or("this disk"));
-        let result = self.run_load(times, &["--no-capture"], &what, sink);
+        let emulator = (!place.profile.is_empty()).then(|| self.emulate(place)).transpose()?;
+        let times = self.times();
+        let times = times.each_ref().map(String::as_str);
+        let what = format!("running the load on {}", place.name);
+        let result = self.run_load(times, &["--no-capture"], &what, watch);
         let served = emulator.map(|mut emulator| self.served(&mut emulator)).transpose();
         let Some(result) = result? else { return Ok(None) };
-        Ok(Some((result, served?)))
+        Ok(Some((result, served?.unwrap_or_default())))
     }
 
     /// Starts an emulator over the database and waits until it is mounted.
-    fn emulate(&self, device: &str) -> Result<Running, Error> {
-        let database = self.database();
-        let below = device_of(&database)?;
-        let arguments = ["emulate", device, "--dir", &database.to_string_lossy()];
+    fn emulate(&self, place: &Place) -> Result<Running, Error> {
+        let directories: Vec<PathBuf> =
+            self.names(RUNNING).iter().map(|name| self.run.join(name)).collect();
+        let mut arguments = vec!["emulate".to_owned(), place.profile.clone()];
+        arguments.extend(place.log.clone());
+        for path in &directories {
+            arguments.extend(["--dir".to_owned(), path.display().to_string()]);
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let last = directories.last().expect("there is a database");
+        let below = device_of(last)?;
         let mut emulator = self.start("emulator", &arguments)?;
         let started = Instant::now();
-        while device_of(&database)? == below {
-            let ended = emulator.0.try_wait().map_err(Error::io(&self.plan.program, "wait for"))?;
+        while device_of(last)? == below {
+            let ended = emulator.0.try_wait().map_err(Error::io(&self.program, "wait for"))?;
             if ended.is_some() || started.elapsed() > MOUNT_BOUND {
-                return Err(self.failure("emulator", &format!("emulating {device}")));
+                return Err(self.failure("emulator", &format!("emulating {}", place.name)));
             }
             std::thread::sleep(LOOK_EVERY);
         }
         Ok(emulator)
     }
 
-    /// Ends an emulator and reads what it printed.
-    fn served(&self, emulator: &mut Running) -> Result<Served, Error> {
-        emulator.end().map_err(Error::io(&self.plan.program, "end"))?;
+    /// Ends an emulator and reads what it printed of each device.
+    fn served(&self, emulator: &mut Running) -> Result<Vec<Served>, Error> {
+        emulator.end().map_err(Error::io(&self.program, "end"))?;
         let printed: Printed = serde_json::from_str(&self.printed("emulator"))
             .map_err(|_| self.failure("emulator", "ending the emulator"))?;
         let mut devices = printed.devices;
-        let mut served = devices.pop().ok_or_else(|| self.failure("emulator", "emulating"))?;
-        served.warnings = printed.warnings;
-        Ok(served)
+        if let Some(first) = devices.first_mut() {
+            first.warnings = printed.warnings;
+        }
+        Ok(devices)
+    }
+}
+
+/// The load of a study as arguments of `wearmark oltp run`, without places and times.
+pub(crate) fn load_words(study: &StudyFile) -> Vec<String> {
+    let oltp = &study.oltp;
+    let mut words = Vec::new();
+    let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+    add("dbms", oltp.dbms.name().to_owned());
+    add("workload", oltp.workload.clone());
+    add("warehouses", oltp.warehouses.to_string());
+    add("branches", oltp.branches.to_string());
+    add("rows", oltp.rows.to_string());
+    add("users", oltp.users.to_string());
+    add("mix", oltp.mix.clone());
+    add("think-scale", oltp.think_scale.to_string());
+    add("seed", study.study.seed.to_string());
+    let mut maybe = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            add(name, value);
+        }
+    };
+    maybe("buffer", oltp.buffer.map(|buffer| buffer.to_string()));
+    maybe("page", oltp.page.map(|page| page.to_string()));
+    maybe("journal", oltp.journal.as_ref().map(plain));
+    maybe("synchronous", oltp.synchronous.as_ref().map(plain));
+    maybe("io", oltp.io.as_ref().map(plain));
+    maybe("access", oltp.access.clone());
+    maybe("connections", oltp.connections.map(|most| most.to_string()));
+    maybe("durability", oltp.durability.as_ref().map(plain));
+    for (name, value) in &oltp.set {
+        add("set", format!("{name}={value}"));
+    }
+    words
+}
+
+/// A value of an enum as files and the command line write it.
+fn plain<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => unreachable!("{other:?} is no name"),
     }
 }
 

@@ -87,6 +87,21 @@ impl ServerRun {
 }
 
 impl Run {
+    /// The accounts of I/O in one shape for all systems, as far as it was captured.
+    pub(crate) fn accounts_of_io(&self) -> Option<Accounts> {
+        if let Some(own) = &self.accounts {
+            return Some(own.clone());
+        }
+        let seen = self.server.as_ref()?.accounts.as_ref()?;
+        let physical = seen.layers.iter().any(|layer| layer.layer.starts_with("physical"));
+        Some(Accounts {
+            layers: seen.layers.clone(),
+            physical_unavailable: (!physical).then(|| seen.unavailable.join("; ")),
+            cpu: seen.cpu.series.clone(),
+            device_share: 0.0,
+        })
+    }
+
     /// Processor time of the client per transaction, microseconds.
     pub fn client_us(&self) -> f64 {
         let cpu = &self.result.cpu;

@@ -6,7 +6,6 @@ use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Tabl
 use super::compare::{Compared, Verdict};
 use super::{Run, RunSet, ServerRun};
 use crate::page::transactions;
-use crate::stages::oltp::Accounts;
 
 /// The page of a set.
 pub fn page(set: &RunSet, title: &str) -> Page {
@@ -23,7 +22,7 @@ pub fn page(set: &RunSet, title: &str) -> Page {
     if let Some(over) = &set.over {
         page = page.section(sweep(set, over));
     }
-    let accounts = last.accounts.clone().or_else(|| seen_from_outside(last));
+    let accounts = last.accounts_of_io();
     page = page.section(table(set)).section(transactions::section(result, accounts.as_ref()));
     if let Some(server) = &last.server {
         page = page.section(server_section(server));
@@ -38,20 +37,8 @@ pub fn page(set: &RunSet, title: &str) -> Page {
     provenance(page, set)
 }
 
-/// A server's accounts in the shape that the section of transactions draws.
-fn seen_from_outside(run: &Run) -> Option<Accounts> {
-    let seen = run.server.as_ref()?.accounts.as_ref()?;
-    let physical = seen.layers.iter().any(|layer| layer.layer.starts_with("physical"));
-    Some(Accounts {
-        layers: seen.layers.clone(),
-        physical_unavailable: (!physical).then(|| seen.unavailable.join("; ")),
-        cpu: seen.cpu.series.clone(),
-        device_share: 0.0,
-    })
-}
-
 /// What the server counted itself, who used the processors, and whether the sums close.
-fn server_section(server: &ServerRun) -> Section {
+pub(crate) fn server_section(server: &ServerRun) -> Section {
     let mut section = Section::new("server", "The server");
     for note in &server.notes {
         section = section.paragraph(note.clone());

@@ -3,6 +3,7 @@
 
 pub mod fit;
 pub mod oltp;
+pub mod places;
 pub mod probe;
 pub mod replay;
 pub mod scenarios;

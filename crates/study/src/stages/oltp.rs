@@ -100,14 +100,15 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         workload: dataset.workload(),
         dataset: Some(dataset),
         users: study.oltp.users,
-        load: Load::Closed { think: f64::from(study.oltp.think_scale) },
+        load: Load::Closed { think: study.oltp.think_scale },
         mix: study.oltp.mix.parse()?,
         warmup: study.oltp.warmup,
         measure: study.oltp.duration,
         seed,
         delivery_log: None,
     };
-    let observed = observe(options, study.oltp.io, Capture::BlockLayer, context.log)?;
+    let observed =
+        observe(options, study.oltp.io.unwrap_or_default(), Capture::BlockLayer, context.log)?;
     context.run.remove(DATABASE)?;
     if context.cancelled() {
         return Ok(());
@@ -121,14 +122,14 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
 }
 
 fn settings(study: &StudyFile, directory: &Path) -> SqliteSettings {
-    let oltp = &study.oltp;
+    let (oltp, usual) = (&study.oltp, SqliteSettings::default());
     SqliteSettings {
         directory: directory.to_path_buf(),
-        journal_mode: oltp.journal,
-        synchronous: oltp.synchronous,
-        page_size: oltp.page,
-        buffer: oltp.buffer,
-        ..SqliteSettings::default()
+        journal_mode: oltp.journal.unwrap_or(usual.journal_mode),
+        synchronous: oltp.synchronous.unwrap_or(usual.synchronous),
+        page_size: oltp.page.unwrap_or(usual.page_size),
+        buffer: oltp.buffer.unwrap_or(usual.buffer),
+        ..usual
     }
 }
 

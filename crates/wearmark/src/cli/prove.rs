@@ -10,13 +10,15 @@ use super::{DbmsName, WorkloadArguments};
 /// `wearmark prove`
 #[derive(Debug, Args)]
 pub struct Prove {
-    /// Where the database is made: a directory that is absent or empty; everything in it is removed
-    /// afterwards
-    #[arg(default_value = "prove")]
-    pub directory: PathBuf,
     /// The devices, shipped profiles by name or TOML files; repeat for several
     #[arg(long, required = true, value_name = "PROFILE", num_args = 1..)]
     pub on: Vec<String>,
+    /// The device of the log in all of them, where it has its own (servers)
+    #[arg(long, value_name = "PROFILE")]
+    pub log_on: Option<String>,
+    /// Where the run directory is made; also the disk of the runs here
+    #[arg(long, default_value = "runs")]
+    pub runs: PathBuf,
     /// The system
     #[arg(long, value_enum, default_value_t = DbmsName::Sqlite)]
     pub dbms: DbmsName,
@@ -31,7 +33,4 @@ pub struct Prove {
     pub set: Vec<String>,
     #[command(flatten)]
     pub workload: WorkloadArguments,
-    /// Write a page, one file that any browser opens
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
 }

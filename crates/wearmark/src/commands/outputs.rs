@@ -122,7 +122,6 @@ fn files(command: &Command) -> Files<'_> {
         Command::Oltp(Oltp::Compare(compare)) => {
             Files::of([compare.old.as_path(), &compare.new]).and(Kind::Page, compare.html.as_ref())
         }
-        Command::Prove(prove) => Files::default().and(Kind::Page, prove.html.as_ref()),
         Command::Probe(probe) => Files::default().and(Kind::Measurements, Some(&probe.output)),
         Command::Fit(fit) => {
             Files::of([fit.measurements.as_path()]).and(Kind::Toml, Some(&fit.output))

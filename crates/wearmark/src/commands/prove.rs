@@ -1,85 +1,70 @@
-//! `wearmark prove`
+//! `wearmark prove`: a study from arguments, whose load really runs on every device.
 
-use clap::ValueEnum;
-use study::prove::{Plan, page, prove, remarks, text};
-use study::scenarios::read_profile;
+use std::path::Path;
 
-use super::{Context, Outcome, output};
-use crate::cli::{Prove, WorkloadArguments};
+use ::study::file::{Header, How, Oltp, Probe, Scenario, StudyFile, System, Validate};
+use ::study::pipeline::Options;
+
+use super::{Context, Outcome, study};
+use crate::cli::{DbmsName, Prove};
 use crate::failure::Advice;
 
 /// Runs the load here and on every device, and compares.
 pub fn run(arguments: &Prove, context: &Context) -> anyhow::Result<Outcome> {
-    // Before anything is created: a mistyped name must not cost a database.
-    for name in &arguments.on {
-        read_profile(name)?;
-    }
-    if let Some((cause, hint)) = ::emulate::directories_missing() {
-        return Err(Advice::error(cause, hint));
-    }
-    let plan = planned(arguments)?;
-    let proof = prove(&plan, &context.view)?;
-    if let Some(path) = &arguments.html {
-        let html = report::html(&page(&proof));
-        study::run_dir::write_atomically(path, html.as_bytes())?;
-    }
-    if context.json {
-        output::json(&proof)?;
-    } else {
-        let mut printed = output::table(&text(&proof));
-        for remark in remarks(&proof) {
-            printed.push_str(&remark);
-            printed.push('\n');
-        }
-        output::print(&printed)?;
-    }
-    Ok(if proof.interrupted { Outcome::Interrupted } else { Outcome::Fine })
+    let text = planned(arguments)?.to_toml();
+    let study = StudyFile::parse(&text, Path::new("wearmark prove"))?;
+    study::start(&study, &Options { runs: arguments.runs.clone() }, context)
 }
 
-fn planned(arguments: &Prove) -> anyhow::Result<Plan> {
+/// The study that the arguments name.
+fn planned(arguments: &Prove) -> anyhow::Result<StudyFile> {
     let workload = &arguments.workload;
-    let dbms = arguments.dbms.to_possible_value().expect("no value is hidden");
-    let mut load = vec!["--dbms".to_owned(), dbms.get_name().to_owned()];
-    load.extend(words(workload));
-    if let Some(buffer) = arguments.buffer {
-        load.extend(["--buffer".to_owned(), buffer.to_string()]);
+    if workload.rate.is_some() {
+        let hint = "leave out --rate: terminals that wait for their answers are compared";
+        return Err(Advice::error("a proof has no open loop".to_owned(), hint));
     }
-    for setting in &arguments.set {
-        load.extend(["--set".to_owned(), setting.clone()]);
-    }
-    let program = std::env::current_exe().map_err(study::Error::io("wearmark", "find"))?;
-    let path = |name: &String| match std::path::Path::new(name).canonicalize() {
-        // A file: the steps may stand elsewhere.
-        Ok(path) if model::profile::find_shipped(name).is_none() => path.display().to_string(),
-        _ => name.clone(),
+    let dbms = match arguments.dbms {
+        DbmsName::Sqlite => System::Sqlite,
+        DbmsName::Postgresql => System::Postgresql,
+        DbmsName::Mariadb => System::Mariadb,
     };
-    Ok(Plan {
-        program,
-        directory: arguments.directory.clone(),
-        load,
-        times: [workload.warmup, workload.duration].map(|time| time.to_string()),
-        run_s: (workload.warmup.0 + workload.duration.0) as f64 / 1e9,
-        devices: arguments.on.iter().map(path).collect(),
-        rounds: arguments.rounds.max(1),
+    let setting = |text: &String| match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(Advice::error(format!("--set {text}: is no NAME=VALUE"), "put '=' between")),
+    };
+    let scenario = |profile: &String| Scenario {
+        profile: profile.clone(),
+        log: arguments.log_on.clone(),
+        run: Some(How::Emulated),
+        ..Scenario::default()
+    };
+    let is_server = dbms.is_server();
+    Ok(StudyFile {
+        study: Header {
+            name: "prove".to_owned(),
+            title: "The same load, measured and predicted".to_owned(),
+            seed: workload.seed.unwrap_or(1),
+        },
+        probe: Probe::default(),
+        oltp: Oltp {
+            dbms,
+            workload: workload.workload.clone(),
+            mix: workload.mix.clone(),
+            warehouses: workload.warehouses,
+            branches: workload.branches,
+            rows: workload.rows,
+            users: workload.users,
+            think_scale: workload.think_scale,
+            buffer: arguments.buffer,
+            access: is_server.then(|| workload.access.clone()),
+            connections: is_server.then_some(workload.connections),
+            warmup: workload.warmup,
+            duration: workload.duration,
+            rounds: arguments.rounds,
+            set: arguments.set.iter().map(setting).collect::<Result<_, _>>()?,
+            ..Oltp::default()
+        },
+        validate: Validate::default(),
+        scenario: arguments.on.iter().map(scenario).collect(),
     })
-}
-
-/// The workload as arguments again.
-fn words(workload: &WorkloadArguments) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
-    add("workload", workload.workload.clone());
-    add("warehouses", workload.warehouses.to_string());
-    add("branches", workload.branches.to_string());
-    add("rows", workload.rows.to_string());
-    add("users", workload.users.to_string());
-    add("access", workload.access.clone());
-    add("connections", workload.connections.to_string());
-    add("mix", workload.mix.clone());
-    add("seed", workload.seed.unwrap_or(1).to_string());
-    match workload.rate {
-        Some(rate) => add("rate", rate.to_string()),
-        None => add("think-scale", workload.think_scale.to_string()),
-    }
-    words
 }

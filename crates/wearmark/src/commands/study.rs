@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use ::study::file::StudyFile;
+use ::study::page::ranking;
 use ::study::pipeline::{self, Options};
+use ::study::result::StudyResult;
 use report::format;
 
 use super::{Context, Outcome, output};
 use crate::cli::Study;
+use crate::failure::Advice;
 use crate::view::seconds;
 
 /// Runs the command.
@@ -27,7 +30,13 @@ pub fn run(command: Study, context: &Context) -> anyhow::Result<Outcome> {
     }
 }
 
-fn start(study: &StudyFile, options: &Options, context: &Context) -> anyhow::Result<Outcome> {
+/// Runs a study, or goes on with it, and shows what came of it.
+pub fn start(study: &StudyFile, options: &Options, context: &Context) -> anyhow::Result<Outcome> {
+    if study.is_run_on_devices()
+        && let Some((cause, hint)) = ::emulate::directories_missing()
+    {
+        return Err(Advice::error(cause, hint));
+    }
     let ended = pipeline::run(study, options, &context.view)?;
     let place = ended.path.display();
     if ended.interrupted {
@@ -61,7 +70,13 @@ fn show(run: &Path, context: &Context) -> anyhow::Result<()> {
     }
     let text = report::terminal(&page, output::terminal_width(), output::colour());
     let path = std::path::absolute(run.join("report.html"))?;
-    output::print(&format!("{text}\nReport: {}\n", path.display()))
+    let result = StudyResult::read_from(run)?;
+    let ranking = if result.places.is_empty() {
+        String::new()
+    } else {
+        format!("\n{}", output::table(&ranking(&result)))
+    };
+    output::print(&format!("{text}{ranking}\nReport: {}\n", path.display()))
 }
 
 fn dry_run(study: &StudyFile, context: &Context) -> anyhow::Result<()> {

@@ -112,12 +112,12 @@ fn the_guide_to_emulation_runs() {
     assert!(commands.len() >= 4, "{commands:?}");
     for command in &commands {
         let out = fine(dir.path(), command);
-        let found = ["REQUESTS", "\"devices\"", "MEASURED"].iter().any(|word| out.contains(word));
+        let found = ["REQUESTS", "\"devices\"", "PREDICTED"].iter().any(|word| out.contains(word));
         assert!(found, "{command:?}: {out}");
     }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains(dir.path().to_str().unwrap()), "something is still mounted");
-    assert_eq!(crate::program::listing(dir.path()), ["db", "log"]);
+    assert_eq!(crate::program::listing(dir.path()), ["db", "log", "runs"]);
 }
 
 #[test]

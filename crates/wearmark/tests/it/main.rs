@@ -10,6 +10,7 @@ mod oltp;
 mod outputs;
 mod program;
 mod schema;
+mod server_study;
 mod statements;
 mod stopping;
 mod temp;

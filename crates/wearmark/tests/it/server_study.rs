@@ -1,0 +1,106 @@
+//! A study on a server, small: loaded, captured, predicted, really run on an emulated volume; killed
+//! there and gone on with.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::{command, finish, place, run};
+use crate::schema;
+
+const STUDY: &str = "\
+[study]
+name = 'volume'
+[oltp]
+dbms = 'postgresql'
+workload = 'commit'
+rows = 1000
+terminals = 4
+warmup = '1s'
+duration = '2s'
+rounds = 1
+[[scenario]]
+profile = 'aws-gp3'
+log = 'intel-p5600'
+run = 'emulated'
+[[scenario]]
+profile = 'hgst-hds72107'
+run = 'predicted'
+";
+
+/// Why a server cannot run on an emulated device here.
+fn missing() -> Option<String> {
+    let server =
+        dbms::Programs::find(dbms::System::Postgresql).err().map(|error| error.to_string());
+    server.or_else(|| emulate::directories_missing().map(|(cause, _)| cause))
+}
+
+#[test]
+fn killed_on_an_emulated_volume_it_goes_on_to_the_same_page() {
+    if let Some(why) = missing() {
+        return println!("skipped: {why}");
+    }
+    let dir = place();
+    fs::write(dir.path().join("volume.toml"), STUDY).unwrap();
+    let run_dir = dir.path().join("runs/volume-001");
+    let arguments = ["study", "run", "volume.toml"];
+
+    // kill -9 while the load runs on the volume: after the run here is kept.
+    let mut child = command(dir.path(), &arguments).spawn().unwrap();
+    let (started, partial) = (Instant::now(), run_dir.join("places.partial.jsonl"));
+    let mounted = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        mounts.contains(run_dir.join("database-log").to_str().unwrap())
+    };
+    while !mounted() {
+        assert!(started.elapsed() < Duration::from_mins(2), "no volume was ever mounted");
+        assert!(child.try_wait().unwrap().is_none(), "{:?}", finish(child));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    finish(child);
+    let kept = fs::read_to_string(&partial).unwrap();
+    assert_eq!(kept.lines().count(), 1, "the run here is kept: {kept}");
+
+    // It goes on behind that run, and nothing of the killed one is left.
+    let ran = run(dir.path(), &arguments);
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    assert!(!mounted(), "something is still mounted");
+    let places: Value =
+        serde_json::from_slice(&fs::read(run_dir.join("places.json")).unwrap()).unwrap();
+    let first: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(places[0]["runs"][0], first[1], "the run here was not made again");
+    let left = crate::program::listing(&run_dir);
+    for name in ["database", "database-log", "loaded", "loaded-log", "load.out", "emulator.err"] {
+        assert!(!left.iter().any(|found| found == name), "{name} is left: {left:?}");
+    }
+
+    let result: Value =
+        serde_json::from_slice(&fs::read(run_dir.join("result.json")).unwrap()).unwrap();
+    let published = include_str!("../../../../docs/reference/result.schema.json");
+    let faults = schema::faults(&serde_json::from_str(published).unwrap(), &result);
+    assert!(faults.is_empty(), "result.json against its schema: {faults:#?}");
+    let [here, volume, disk] = [0, 1, 2].map(|index| &result["places"][index]);
+    assert_eq!(here["name"], "here");
+    assert_eq!(volume["name"], "aws-gp3, log on intel-p5600");
+    // What the volume and the log's device were asked by every transaction.
+    let flushes = volume["runs"][0]["io"].as_array().unwrap().iter().find(|io| io["op"] == "flush");
+    assert!(flushes.unwrap()["requests"].as_f64().unwrap() > 0.0, "{volume}");
+    assert_eq!(disk["runs"], serde_json::json!([]), "it is only predicted");
+    check_predictions(here, disk, &run_dir);
+}
+
+/// What is predicted of the same transactions, where the capture could be had.
+fn check_predictions(here: &Value, disk: &Value, run_dir: &std::path::Path) {
+    if !run_dir.join("captured-logical.parquet").exists() {
+        return println!("skipped: the kernel's tracepoints cannot be used");
+    }
+    let per_min = |place: &Value| place["predicted"]["figures"]["transactions_per_min"].as_f64();
+    assert!(per_min(disk).unwrap() < per_min(here).unwrap(), "a disk that turns is slower");
+    assert_eq!(disk["predicted"]["limits"][0]["what"], "log flush", "{disk}");
+    let page = fs::read_to_string(run_dir.join("report.html")).unwrap();
+    for word in ["Limited by", "log flush", "Really run", "hgst-hds72107", "The server"] {
+        assert!(page.to_lowercase().contains(&word.to_lowercase()), "no '{word}' on the page");
+    }
+}
