@@ -263,7 +263,8 @@ mod tests {
     use std::ops::Range;
 
     use model::queued::{self, Ahead, Queued};
-    use model::ram::{Ram, RamParameters};
+    use model::ram::Ram;
+    use profile::ram::RamParameters;
     use proptest::prelude::*;
     use trace::Trace;
 

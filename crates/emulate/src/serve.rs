@@ -8,7 +8,8 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use model::{Device, Ram, RamParameters};
+use model::{Device, Ram};
+use profile::ram::RamParameters;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use units::Nanos;
 

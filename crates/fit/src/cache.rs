@@ -6,9 +6,9 @@
 //! windows or more, and the split explains at least four fifths of the variance. Two speeds in
 //! random order (a second mode in the distribution) are no cache: the residual tables have them.
 
-use model::Profile;
-use model::linear::Pattern;
-use model::profile::{DeviceSpec, Parameter, WriteCacheSpec};
+use profile::linear::Pattern;
+use profile::write_cache::WriteCacheSpec;
+use profile::{DeviceSpec, Parameter, Profile};
 use trace::Op;
 use units::Bytes;
 

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use events::Warning;
-use model::{Device, Profile};
+use model::Device;
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;
 use trace::{Op, Request};
@@ -48,7 +49,7 @@ pub(super) fn run(profile: &Profile, measurements: &Measurements, seed: u64) -> 
             continue;
         }
         let range_bytes = measurements.target.range_bytes;
-        let mut device = profile.device(seed.wrapping_add(cell_index as u64));
+        let mut device = model::device(profile, seed.wrapping_add(cell_index as u64));
         let (times, iops) = simulate(device.as_mut(), (&result.cell, range_bytes), REQUESTS, seed);
         checks.extend(compare(cell_index, result, &times, iops));
     }

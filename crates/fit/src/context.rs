@@ -6,9 +6,8 @@
 //! penalty and waiting for the other actor are in the measured times *and* in the model, so the load
 //! is then simulated on the profile and every table is scaled until the means agree.
 
-use model::Profile;
-use model::linear::Pattern;
-use model::profile::{DeviceSpec, LinearSpec, ResidualSpec};
+use profile::linear::{LinearSpec, Pattern, ResidualSpec};
+use profile::{DeviceSpec, Profile};
 use trace::Op;
 use units::Bytes;
 
@@ -87,7 +86,7 @@ fn table(linear: &LinearSpec, class: &CommitClass) -> Option<ResidualSpec> {
 /// Simulates the load on the profile and scales each of its tables by measured over simulated mean.
 fn scale(profile: &mut Profile, load: &CommitLoad, seed: u64) {
     let trace = commit_load::trace(load.range_bytes, TRANSACTIONS, load.seed);
-    let mut device = profile.device(seed);
+    let mut device = model::device(profile, seed);
     let Ok(times) = sim::closed_loop_times(device.as_mut(), &trace) else { return };
     let classes = commit_load::classes(&trace);
     let DeviceSpec::Linear(linear) = &mut profile.device else { return };

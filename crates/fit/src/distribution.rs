@@ -5,9 +5,8 @@
 //! 0.1 % of the mean (the error ratio E is that area over the mean) or [`MOST_POINTS`] are spent.
 //! A cliff, which every flash device has, gets its two ends; a smooth body needs few.
 
-use model::Quantiles;
-use model::linear::Pattern;
-use model::profile::{After, ResidualSpec};
+use profile::Quantiles;
+use profile::linear::{After, Pattern, ResidualSpec};
 use trace::Op;
 use units::Bytes;
 

@@ -4,7 +4,8 @@
 //! several sizes a regression splits them into a base and a part per byte. All have one dirty
 //! request, so its cost is in the base.
 
-use model::profile::{FlushSpec, LineSpec, Parameter, ResidualSpec};
+use profile::Parameter;
+use profile::linear::{FlushSpec, LineSpec, ResidualSpec};
 use trace::Op;
 use units::Bytes;
 

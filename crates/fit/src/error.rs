@@ -32,7 +32,7 @@ pub enum FitError {
     #[error("the fitted profile is impossible: {source}")]
     Impossible {
         /// What is wrong with it.
-        source: model::Error,
+        source: profile::Error,
     },
 }
 

@@ -41,9 +41,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use events::Warning;
-use model::Profile;
-use model::linear::Pattern;
-use model::profile::{About, DeviceSpec, LinearSpec, MixedSpec, PatternsSpec, StateOf};
+use profile::linear::{LinearSpec, MixedSpec, Pattern, PatternsSpec};
+use profile::{About, DeviceSpec, Profile, StateOf};
 use serde::{Deserialize, Serialize};
 use trace::Op;
 use units::Bytes;
@@ -133,7 +132,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
     let capacity = measurements.target.range_bytes;
     let linear = LinearSpec {
         capacity: (capacity > 0).then_some(Bytes(capacity)),
-        sequential_detection: model::profile::DetectionSpec::PerStream,
+        sequential_detection: profile::linear::DetectionSpec::PerStream,
         parallelism: limits.parallelism.clone(),
         trim_us: None,
         read: patterns(Op::Read, &found, &limits),

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use model::linear::Pattern;
-use model::profile::{LineSpec, Parameter};
+use profile::Parameter;
+use profile::linear::{LineSpec, Pattern};
 use stats::regression;
 use trace::Op;
 

@@ -1,6 +1,6 @@
 //! The mixed-load penalty: times in a 50/50 mix over times alone, at the same size and depth 1.
 
-use model::profile::Parameter;
+use profile::Parameter;
 use trace::Op;
 
 use crate::Notes;

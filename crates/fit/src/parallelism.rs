@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use model::linear::Pattern;
-use model::profile::{LineSpec, Parameter};
+use profile::Parameter;
+use profile::linear::{LineSpec, Pattern};
 use trace::Op;
 
 use crate::Notes;

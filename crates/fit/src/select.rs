@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use model::linear::Pattern;
+use profile::linear::Pattern;
 use trace::Op;
 
 use crate::measurement::{Arrival, Cell, CellResult, Distribution, Durability, Order};

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use events::Hint;
-use model::linear::{Context, Detection, Flush, Line, LinearParameters, Mixed, Residual};
-use model::{Device, Linear, Quantiles, WriteCache, WriteCacheParameters};
+use model::{Device, Linear, WriteCache};
+use profile::Quantiles;
+use profile::linear::{Context, Detection, Flush, Line, LinearParameters, Mixed, Residual};
+use profile::write_cache::WriteCacheParameters;
 use stats::Histogram;
 use stats::rng::Rng;
 use trace::Request;
@@ -267,7 +269,7 @@ fn oltp(device: &mut dyn Device, seed: u64) -> [Vec<u64>; 4] {
 #[test]
 fn an_unseen_load_takes_the_times_of_the_known_device() {
     let fit = fit(&measured(), &options()).expect("it fits");
-    let simulated = oltp(fit.profile.device(3).as_mut(), 5);
+    let simulated = oltp(model::device(&fit.profile, 3).as_mut(), 5);
     let real = oltp(known_device(77).as_mut(), 5);
     let again = oltp(known_device(78).as_mut(), 5);
     for op in [Op::Read, Op::Write, Op::Flush] {
@@ -428,7 +430,8 @@ fn a_load_that_commits_takes_the_place_of_the_cells() {
         // Another part of the load than the one measured.
         let unseen = commit_load::trace(RANGE_BYTES, 2000, 77);
         let real = sim::closed_loop_times(&mut Linear::new(&slow, 3), &unseen).unwrap();
-        let simulated = sim::closed_loop_times(fitted.profile.device(4).as_mut(), &unseen).unwrap();
+        let simulated =
+            sim::closed_loop_times(model::device(&fitted.profile, 4).as_mut(), &unseen).unwrap();
         stats::error_ratio::compare(&simulated, &real).error_ratio
     };
     let (without, with) = (error_of(None), error_of(Some(load)));

@@ -4,8 +4,9 @@
 use std::time::Instant;
 
 use model::Device;
+use model::flash::build;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{EventParameters, FlashParameters, GcMode, Suspend, build};
+use profile::flash::{EventParameters, FlashParameters, GcMode, Suspend};
 use trace::Trace;
 
 /// Seconds of CPU time that this thread has used; wall time where the kernel does not say.

@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use model::Device;
 use model::flash::reference::{Load, configuration_a, configuration_a_of_1_tib};
-use model::flash::{FlashDevice, FlashParameters, build};
+use model::flash::{FlashDevice, build};
+use profile::flash::FlashParameters;
 use trace::Trace;
 
 const BATCH: usize = 1024;

@@ -7,9 +7,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use model::profile::{DeviceSpec, find_shipped};
-use model::{Device, HddParameters};
-use model::{Hdd, Profile};
+use model::Device;
+use model::Hdd;
+use profile::hdd::HddParameters;
+use profile::{DeviceSpec, Profile, find_shipped};
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

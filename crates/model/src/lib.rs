@@ -11,29 +11,26 @@
 
 #![forbid(unsafe_code)]
 
+mod build;
 mod device;
-mod error;
 pub mod flash;
 pub mod hdd;
 pub mod linear;
 pub mod observe;
-pub mod profile;
-mod quantiles;
 pub mod queued;
 pub mod ram;
 pub mod read_cache;
+mod samplers;
 mod slots;
 pub mod snapshot;
 pub mod write_cache;
 
+pub use build::device;
 pub use device::{Counter, Device};
-pub use error::Error;
-pub use hdd::{Hdd, HddParameters};
-pub use linear::{Linear, LinearParameters};
-pub use profile::Profile;
-pub use quantiles::Quantiles;
+pub use hdd::Hdd;
+pub use linear::Linear;
 pub use queued::Queued;
-pub use ram::{Ram, RamParameters};
-pub use read_cache::{ReadCache, ReadCacheParameters, ReadPolicy};
+pub use ram::Ram;
+pub use read_cache::ReadCache;
 pub use snapshot::SnapshotError;
-pub use write_cache::{QueuedCache, WriteCache, WriteCacheParameters};
+pub use write_cache::{QueuedCache, WriteCache};

@@ -9,6 +9,7 @@
 //! Invariants: those of the crate; throughput never exceeds the interface, and with one port never
 //! `1 / (latency + size / bandwidth)`.
 
+use profile::ram::RamParameters;
 use trace::{Op, Request};
 use units::Bytes;
 
@@ -17,19 +18,6 @@ use crate::observe::{Activity, Cause, Span, Track, TrackKind, Watch};
 use crate::slots::Slots;
 use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
 use crate::{Counter, Device, SnapshotError};
-
-/// What the model of a DRAM SSD needs to know.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RamParameters {
-    /// Size of the device.
-    pub capacity: Option<Bytes>,
-    /// Fixed time per request, ns.
-    pub latency_ns: f64,
-    /// Bytes per second across the interface.
-    pub bytes_per_s: f64,
-    /// Requests that the controller works on at once.
-    pub ports: u32,
-}
 
 /// The model of a DRAM SSD.
 #[derive(Clone, Debug)]

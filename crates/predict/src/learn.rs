@@ -1,7 +1,7 @@
 //! From a captured run to a system that can be simulated.
 
-use model::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use model::{Device, Linear};
+use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use sim::transactions::{
     Class, Delays, Discipline, Fill, Length, LockClass, Log, Path, Processors, Setup, Step,
     Templates, transactions,

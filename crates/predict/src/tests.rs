@@ -1,7 +1,7 @@
 //! Captures made by hand, whose answers are known.
 
-use model::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use model::{Device, Linear};
+use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use sim::transactions::{Load, Step, Think};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

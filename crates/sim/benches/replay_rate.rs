@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use load::{cache, linear, oltp};
-use model::linear::{LinearParameters, Mixed};
 use model::{Device, Linear, WriteCache};
+use profile::linear::{LinearParameters, Mixed};
 use trace::{Op, Trace};
 
 mod load;

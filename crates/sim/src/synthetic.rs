@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use model::Device;
-use model::linear::Pattern;
+use profile::linear::Pattern;
 use serde::{Deserialize, Serialize};
 use stats::{Histogram, rng::Rng};
 use trace::{Op, Request};

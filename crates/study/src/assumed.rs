@@ -150,16 +150,16 @@ rate = { value = 250.0, source = 'the maker' }\nlist = [{ value = 1, source = 'x
     /// Every shipped profile says of itself what is assumed, and the sweep of most is profiles too.
     #[test]
     fn shipped_profiles_are_counted() {
-        let gigaexpress = model::profile::find_shipped("fuji-xerox-gigaexpress").unwrap();
-        let of = |text: &str| model::Profile::from_toml(text, "p").unwrap().to_toml();
+        let gigaexpress = profile::find_shipped("fuji-xerox-gigaexpress").unwrap();
+        let of = |text: &str| profile::Profile::from_toml(text, "p").unwrap().to_toml();
         assert_eq!(Count::of(gigaexpress), Count::of(&of(gigaexpress)));
         let count = Count::of(gigaexpress);
         assert!(count.mostly() && count.assumed == 3, "{count:?}");
-        let drive = model::profile::find_shipped("samsung-pm9a3").unwrap();
+        let drive = profile::find_shipped("samsung-pm9a3").unwrap();
         assert_eq!(Count::of(drive), Count::of(&of(drive)));
         let count = Count::of(drive);
         assert!(!count.mostly() && count.assumed == 6, "{count:?}");
-        let read = |text: &String| model::Profile::from_toml(text, "variant").is_ok();
+        let read = |text: &String| profile::Profile::from_toml(text, "variant").is_ok();
         assert!(variants(drive).iter().filter(|text| read(text)).count() >= 8);
     }
 }

@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// A profile is not valid.
     #[error(transparent)]
-    Model(#[from] model::Error),
+    Model(#[from] profile::Error),
     /// A trace cannot be simulated on a device.
     #[error("on {profile}: {source}")]
     OnDevice {
@@ -187,7 +187,7 @@ fn is_in_a_run(path: &Path) -> bool {
 /// What to write instead of a profile that does not exist.
 fn other_profiles(name: &str) -> String {
     let list = "'wearmark profile list' shows the shipped ones; a file needs its path";
-    let near = model::profile::shipped()
+    let near = profile::shipped()
         .iter()
         .map(|(shipped, _)| (strsim::normalized_damerau_levenshtein(name, shipped), *shipped))
         .max_by(|one, other| one.0.total_cmp(&other.0))

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use model::Profile;
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 use trace::Trace;
 
@@ -89,7 +89,7 @@ pub fn simulate(
     new_order_share: f64,
     seed: u64,
 ) -> Result<ScenarioResult, sim::Error> {
-    let outcome = sim::closed_loop(profile.device(seed).as_mut(), trace)?;
+    let outcome = sim::closed_loop(model::device(profile, seed).as_mut(), trace)?;
     let response = &outcome.transaction_response;
     let waited: f64 =
         outcome.classes.iter().map(|c| c.service.mean() * c.service.count() as f64).sum();
@@ -140,7 +140,9 @@ pub fn simulate_swept(
         }
         let Ok(profile) = Profile::from_toml(variant, name) else { continue };
         // A variant may be too small for the trace: that is no figure.
-        let Ok(outcome) = sim::closed_loop(profile.device(seed).as_mut(), trace) else { continue };
+        let Ok(outcome) = sim::closed_loop(model::device(&profile, seed).as_mut(), trace) else {
+            continue;
+        };
         let rate = outcome.transactions_per_min();
         (low, high) = (low.min(rate), high.max(rate));
     }
@@ -156,7 +158,7 @@ pub fn read_profile(name: &str) -> Result<Profile, Error> {
 /// The text of a profile: a shipped one by name, or a TOML file.
 pub fn read_text(name: &str) -> Result<String, Error> {
     let path = Path::new(name);
-    match model::profile::find_shipped(name) {
+    match profile::find_shipped(name) {
         Some(text) => Ok(text.to_owned()),
         None => std::fs::read_to_string(path).map_err(|source| {
             if source.kind() == std::io::ErrorKind::NotFound {

@@ -5,7 +5,7 @@
 //! run A is the noise floor; the simulation is against run A. Classes are operation x size, sizes
 //! grouped by power of two so that a log with commits of many lengths makes a handful of classes.
 
-use model::Profile;
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::{
     Block, ClassKey, Classified, Comparison, Requests, Resampling, compare_requests,
@@ -79,7 +79,7 @@ pub struct Sides<'a> {
 /// Simulated response times of a trace, ns, under the same load as `stages::replay::mode` gives the
 /// real device.
 pub fn simulate(profile: &Profile, trace: &Trace, seed: u64) -> Result<Vec<u64>, sim::Error> {
-    let mut device = profile.device(seed);
+    let mut device = model::device(profile, seed);
     if trace.captured().is_some() {
         return sim::closed_loop_times(device.as_mut(), trace);
     }

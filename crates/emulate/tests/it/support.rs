@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use emulate::{Emulation, Faults, Options, Outcome, Served};
-use model::{Device, Profile};
+use model::Device;
+use profile::Profile;
 use units::Nanos;
 
 /// Longest that a test may hold a mount; then it is taken away and what waits on it fails.
@@ -21,7 +22,8 @@ pub struct Mounted {
 
 /// A profile of a device that takes so many us for a read, a write and a flush.
 pub fn device(read_us: u64, write_us: u64, flush_us: u64, parallel: u32) -> Box<dyn Device> {
-    Profile::from_toml(&profile(read_us, write_us, flush_us, parallel), "test").unwrap().device(1)
+    let text = profile(read_us, write_us, flush_us, parallel);
+    model::device(&Profile::from_toml(&text, "test").unwrap(), 1)
 }
 
 /// Its text.

@@ -7,7 +7,8 @@
 //! Invariants: a block is free, open (being written), closed (full), of an SLC cache, or retired; valid pages never
 //! exceed the pages of a block; the sum of all valid pages is the number of mapped pages.
 
-use super::Geometry;
+use profile::flash::Geometry;
+
 use super::snapshot::{Reader, Writer};
 use crate::SnapshotError;
 

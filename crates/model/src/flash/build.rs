@@ -3,14 +3,16 @@
 //! Every choice of a profile is made here, once; nothing is dispatched in the loop over requests.
 //! Tested by everything that builds a device.
 
+use profile::flash::{
+    AllocationScheme, Error, FlashParameters, GcPolicy, PreconditionSpec, Translation,
+    ZoneParameters,
+};
+
 use super::allocation::{Allocation, ByDie, Dynamic, Static};
 use super::gc::{ByStream, CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
 use super::mapping::block::{Bast, Fast, Replacement};
-use super::mapping::{BlockMapped, PageMapped, SlcCached, Translation, Zoned};
-use super::{
-    AllocationScheme, Error, EventFlash, Flash, FlashDevice, FlashParameters, GcPolicy, HostLog,
-    ZoneParameters,
-};
+use super::mapping::{BlockMapped, PageMapped, SlcCached, Zoned};
+use super::{EventFlash, Flash, FlashDevice, HostLog};
 
 /// Makes the device of `parameters`, empty; `seed` decides every random choice.
 ///
@@ -46,6 +48,22 @@ pub fn build(parameters: &FlashParameters, seed: u64) -> Result<Box<dyn FlashDev
         GcPolicy::Windowed(w) => with_victims(parameters, Windowed::new(&context, w), seed),
         GcPolicy::CostBenefit => with_victims(parameters, CostBenefit::new(&context), seed),
     })
+}
+
+/// The device of `parameters`, holding data as `state` says.
+///
+/// # Panics
+/// Where no such device can exist: a profile is checked before.
+pub fn preconditioned(
+    parameters: &FlashParameters,
+    state: &PreconditionSpec,
+    seed: u64,
+) -> Box<dyn FlashDevice> {
+    let mut device = build(parameters, seed).expect("a checked profile");
+    if state.fill > 0.0 {
+        device.precondition(state.fill, state.random, seed);
+    }
+    device
 }
 
 /// A device that maps whole blocks; `layer` makes its layer for so many logical blocks.

@@ -109,3 +109,18 @@ impl Counts {
         Ok(())
     }
 }
+
+/// What happened at the zones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ZoneCounts {
+    /// Zones reset.
+    pub resets: u64,
+    /// Pages refused: they were not at the write pointer of their zone, or no whole pages.
+    pub misplaced_pages: u64,
+    /// Pages refused: too many zones were open.
+    pub over_limit_pages: u64,
+    /// Pages of trims that did not cover their zone, which changes nothing.
+    pub kept_pages: u64,
+    /// Pages that the host's log moved: they are host pages for the device.
+    pub host_moved_pages: u64,
+}

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use profile::flash::FlashParameters;
 use trace::{Op, Request, Trace};
 use units::{Bytes, Nanos};
 
@@ -17,7 +18,7 @@ use super::channel::Channel;
 use super::mapping::{Mapping, PageRead, PageWrite};
 use super::nand::Nand;
 use super::snapshot::{Reader, Writer};
-use super::{Counts, FlashParameters, StreamCounts, Wear, ZoneCounts};
+use super::{Counts, StreamCounts, Wear, ZoneCounts};
 use crate::device::submit_by_serving;
 use crate::observe::{Cause, Off, Path, Purpose, Span, Watch};
 use crate::snapshot::fingerprint;

@@ -13,15 +13,14 @@
 
 use std::collections::VecDeque;
 
+use profile::flash::{FlashParameters, NONE, ZoneParameters};
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
 use super::device::{Flash, PathApart};
-use super::geometry::NONE;
 use super::mapping::zoned::Zoned;
 use super::snapshot::{Reader, Writer};
-use super::zones::ZoneParameters;
-use super::{Counts, FlashDevice, FlashParameters, StreamCounts, Wear, ZoneCounts};
+use super::{Counts, FlashDevice, StreamCounts, Wear, ZoneCounts};
 use crate::device::submit_by_serving;
 use crate::observe::{Cause, ForGc, Off, Path, Watch};
 use crate::snapshot::fingerprint;

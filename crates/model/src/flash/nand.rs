@@ -20,11 +20,12 @@
 
 mod multi_plane;
 
+use profile::flash::{Geometry, Timing};
+
 use multi_plane::Joints;
 
 use super::channel::{Channel, Reservation};
 use super::snapshot::{Reader, Writer};
-use super::{Geometry, Timing};
 use crate::SnapshotError;
 use crate::observe::{Activity, Cause, Purpose, Span, Track, TrackKind, Watch};
 

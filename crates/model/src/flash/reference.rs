@@ -7,14 +7,13 @@
 //! are golden numbers here. Every load is made of counter-mode random numbers, so that any part
 //! of it can be made anywhere.
 
-use stats::rng;
-use trace::{Op, Request, Stream, Trace};
-use units::{Bytes, Nanos};
-
-use super::{
+use profile::flash::{
     AllocationScheme, CellKind, FlashParameters, GcMode, GcParameters, GcPolicy, Geometry, Order,
     StreamParameters, Timing, Translation, WearParameters,
 };
+use stats::rng;
+use trace::{Op, Request, Stream, Trace};
+use units::{Bytes, Nanos};
 
 /// Configuration A.
 pub fn configuration_a() -> FlashParameters {

@@ -90,10 +90,10 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| self.below(end)).collect()
     }
 
-    /// The next number, which is [`super::NONE`] or below `end`.
+    /// The next number, which is [`profile::flash::NONE`] or below `end`.
     pub fn index(&mut self, end: u32) -> Result<u32, SnapshotError> {
         match self.u32()? {
-            value if value < end || value == super::NONE => Ok(value),
+            value if value < end || value == profile::flash::NONE => Ok(value),
             _ => Err(self.damaged()),
         }
     }
@@ -108,10 +108,10 @@ impl<'a> Reader<'a> {
         self.0.u32s(values)
     }
 
-    /// The next numbers into `values`, each [`super::NONE`] or below `end`.
+    /// The next numbers into `values`, each [`profile::flash::NONE`] or below `end`.
     pub fn indices(&mut self, values: &mut [u32], end: usize) -> Result<(), SnapshotError> {
         self.u32s(values)?;
-        let fits = |value: &u32| (*value as usize) < end || *value == super::NONE;
+        let fits = |value: &u32| (*value as usize) < end || *value == profile::flash::NONE;
         if values.iter().all(fits) { Ok(()) } else { Err(self.damaged()) }
     }
 

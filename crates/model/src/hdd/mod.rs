@@ -5,7 +5,7 @@
 //! and a miss waits for seek or head switch, rotation and transfer, the bus overlapping with the
 //! platter. After a read the disk reads on into the segment until something else wants the arm.
 //! What a drive does at which overhead is told by the parameters of the DiskSim 4.0 manual (Bucy et
-//! al., CMU-PDL-08-101), so that its files of measured drives can be taken over: [`crate::profile::disksim`].
+//! al., CMU-PDL-08-101), so that its files of measured drives can be taken over: [`profile::disksim`].
 //!
 //! Rotation is exact: the angle of the platters is a function of time ([`angle`]), so sequential
 //! requests meet or miss their sector as they would on the drive.
@@ -16,27 +16,23 @@
 
 mod angle;
 mod arm;
-pub mod layout;
+mod layout;
 mod observed;
-pub mod parameters;
 mod queue;
 mod read_ahead;
-pub mod seek;
 mod segments;
 mod state;
 mod write_back;
 
 use std::ops::Range;
 
+use profile::hdd::{BufferParameters, BusParameters, HddParameters, Overheads, SECTOR_BYTES, Zone};
 use trace::{Op, Request, Trace};
 use units::Bytes;
 
 use self::angle::Spindle;
 use self::arm::{Access, Arm, Mechanism};
 use self::layout::Layout;
-pub use self::parameters::{
-    BufferParameters, BusParameters, HddParameters, Overheads, QueueParameters, ReadAhead,
-};
 use self::queue::Queue;
 use self::segments::Segments;
 use self::write_back::WriteBack;
@@ -44,9 +40,6 @@ use crate::device::submit_by_serving;
 use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Watch, Way};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
-
-/// Bytes of a sector.
-pub const SECTOR_BYTES: u64 = 512;
 
 /// The model of a hard disk.
 #[derive(Clone, Debug)]
@@ -372,7 +365,7 @@ impl Hdd {
 fn settle_ns(parameters: &HddParameters, seek_ns: &[u32]) -> u64 {
     let turn_ns = 60e9 / f64::from(parameters.rpm);
     let skew_ns =
-        |zone: &layout::Zone| zone.track_skew_sectors / f64::from(zone.sectors_per_track) * turn_ns;
+        |zone: &Zone| zone.track_skew_sectors / f64::from(zone.sectors_per_track) * turn_ns;
     let skew = parameters.geometry.zones.iter().map(skew_ns).fold(f64::MAX, f64::min);
     let single = seek_ns.get(1).map_or(0.0, |ns| f64::from(*ns));
     (single / 2.0).min(skew) as u64

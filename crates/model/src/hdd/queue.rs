@@ -19,10 +19,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use profile::hdd::SECTOR_BYTES;
 use trace::{Op, Request, Trace};
 
+use super::Hdd;
 use super::layout::Place;
-use super::{Hdd, SECTOR_BYTES};
 use crate::observe::{Cause, Path, Watch, Way};
 
 /// A completion that is not known yet.

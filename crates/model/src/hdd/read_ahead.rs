@@ -3,7 +3,9 @@
 //! It is worked out when the disk is next asked for something. Invariant: a read-ahead never holds
 //! the arm from a request.
 
-use super::{Ahead, Hdd, ReadAhead};
+use profile::hdd::ReadAhead;
+
+use super::{Ahead, Hdd};
 use crate::observe::{Watch, Way};
 
 impl Hdd {

@@ -3,10 +3,10 @@
 //! The choice by operation, pattern, context and size class is made once, when the model is built;
 //! a request costs two loads.
 
+use profile::linear::{Context, Pattern, Residual};
 use trace::Op;
 
-use super::{Context, Pattern, Residual};
-use crate::quantiles::{Draw, Samplers};
+use crate::samplers::{Draw, Samplers};
 
 /// The tables of ratios and the map from a request to its table.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! What the linear model remembers of the requests before: positions, the mix, flushes.
 
+use profile::linear::{Detection, Flush, Mixed};
 use trace::Request;
 
-use super::{Detection, Flush, Mixed, whole_ns};
+use super::whole_ns;
 use crate::SnapshotError;
 use crate::snapshot::{SnapshotReader, SnapshotWriter};
 

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ReadPolicy;
+use profile::read_cache::ReadPolicy;
+
 use crate::SnapshotError;
 use crate::snapshot::{SnapshotReader, SnapshotWriter};
 

@@ -6,7 +6,7 @@
 //!   data, and no line is made for it.
 //! - A trim forgets the lines that it touches. A flush is the device's.
 //!
-//! Which line is replaced says [`ReadPolicy`]. Under independent references LRU misses as Che's
+//! Which line is replaced says [`profile::read_cache::ReadPolicy`]. Under independent references LRU misses as Che's
 //! approximation says (Che, Tung and Wang, IEEE JSAC 2002): `sum p_i e^(-p_i T)` with the `T` at
 //! which `sum (1 - e^(-p_i T))` is the size of the cache. Tested against that, and against an oracle
 //! of lists (`tests/it/read_cache.rs`).
@@ -15,6 +15,7 @@
 
 mod lines;
 
+use profile::read_cache::ReadCacheParameters;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
@@ -25,34 +26,6 @@ use crate::slots::Slots;
 use crate::snapshot::{SnapshotReader, SnapshotWriter, fingerprint};
 use crate::{Counter, Device, SnapshotError};
 use lines::Lines;
-
-/// Which line makes room for another.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReadPolicy {
-    /// The one that was read longest ago.
-    #[default]
-    Lru,
-    /// The next one in turn that was not read since the hand came by.
-    Clock,
-}
-
-/// What a read cache needs to know.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReadCacheParameters {
-    /// Bytes that it holds; at least one line.
-    pub capacity: Bytes,
-    /// Bytes of a line, a power of two.
-    pub line_bytes: u32,
-    /// Which line is replaced.
-    pub policy: ReadPolicy,
-    /// Time of a hit at size zero, ns.
-    pub hit_base_ns: f64,
-    /// And per byte, ns.
-    pub hit_ns_per_byte: f64,
-    /// Hits that it works on at once.
-    pub ports: u32,
-}
 
 /// A read cache over `D`.
 #[derive(Clone, Debug)]
@@ -73,7 +46,7 @@ impl<D: Device> ReadCache<D> {
     /// An empty cache in front of `behind`.
     ///
     /// # Panics
-    /// Where `line_bytes` is not a power of two; [`crate::Profile::check`] finds that first.
+    /// Where `line_bytes` is not a power of two; [`profile::Profile::check`] finds that first.
     pub fn new(behind: D, parameters: &ReadCacheParameters) -> Self {
         assert!(parameters.line_bytes.is_power_of_two(), "lines of a power of two");
         let count = (parameters.capacity.0 / u64::from(parameters.line_bytes)).max(1) as usize;

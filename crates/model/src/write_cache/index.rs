@@ -8,10 +8,13 @@
 //! addressing (at a sixteenth full, one search in sixteen looks at a second entry) and words of
 //! seven tags compared at once (twice the instructions). Tested against a map.
 
+use profile::write_cache::MOST_CACHE_LINES;
+
 /// Bits of a slot number.
 const SLOT_BITS: u32 = 24;
 /// Most slots: the last numbers are the caller's, and one would make a chain look empty.
-pub(super) const MOST_SLOTS: usize = (1 << SLOT_BITS) - 8;
+const MOST_SLOTS: usize = (1 << SLOT_BITS) - 8;
+const _: () = assert!(MOST_CACHE_LINES <= MOST_SLOTS, "what a profile allows can be numbered");
 const SLOT: u32 = (1 << SLOT_BITS) - 1;
 /// Others may follow; that they do not is certain where it is not set.
 const MORE: u32 = 1 << SLOT_BITS;

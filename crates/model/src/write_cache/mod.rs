@@ -33,6 +33,7 @@ mod index;
 mod lru;
 mod queued;
 
+use profile::write_cache::WriteCacheParameters;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
@@ -46,70 +47,6 @@ use counts::Counts;
 use lru::{Lines, State};
 
 pub use queued::QueuedCache;
-
-/// Most lines that a cache can have.
-pub const MOST_CACHE_LINES: usize = index::MOST_SLOTS;
-
-/// What the cache needs to know.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WriteCacheParameters {
-    /// Bytes that the cache holds; at least one line.
-    pub capacity: Bytes,
-    /// Bytes of one line, a power of two.
-    pub line_bytes: u32,
-    /// Time that a request which only touches the cache takes at size zero, ns.
-    pub hit_base_ns: f64,
-    /// And per byte, ns.
-    pub hit_ns_per_byte: f64,
-    /// Requests that the cache works on at once.
-    pub ports: u32,
-    /// Dirty share of the lines above which destaging starts, 0 to 1.
-    pub high_watermark: f64,
-    /// Dirty share at which it stops, at most `high_watermark`.
-    pub low_watermark: f64,
-    /// Longest write of a destage; one line switches coalescing off.
-    pub coalesce_bytes: u32,
-    /// Destage everything after so many ns without a request; `None` never does.
-    pub idle_destage_after_ns: Option<f64>,
-    /// Whether a flush may be acknowledged from the cache.
-    pub power_loss_protected: bool,
-    /// Streams whose writes are durable when they complete, stream `k` as bit `k`; those from 64 on
-    /// are not. Not over a device that looks at its queue.
-    pub durable_streams: u64,
-    /// Destages that a device which looks at its queue has at a time, at least one.
-    pub destage_depth: u32,
-}
-
-impl Default for WriteCacheParameters {
-    /// The paper's 16 MB in lines of 4 KiB, absorbing in 50 us.
-    fn default() -> Self {
-        Self {
-            capacity: Bytes(16_000_000),
-            line_bytes: 4096,
-            hit_base_ns: 50_000.0,
-            hit_ns_per_byte: 0.0,
-            ports: 1,
-            high_watermark: 1.0,
-            low_watermark: 1.0,
-            coalesce_bytes: 128 << 10,
-            idle_destage_after_ns: None,
-            power_loss_protected: false,
-            durable_streams: 0,
-            destage_depth: 32,
-        }
-    }
-}
-
-impl WriteCacheParameters {
-    /// Lines that the cache has.
-    ///
-    /// # Panics
-    /// Where `line_bytes` is not a power of two.
-    fn line_count(&self) -> usize {
-        assert!(self.line_bytes.is_power_of_two(), "lines of a power of two");
-        (self.capacity.0 / u64::from(self.line_bytes)).max(1) as usize
-    }
-}
 
 /// A write-back cache over `D`, which answers at once; [`QueuedCache`] is one over a device that
 /// looks at its queue.
@@ -147,7 +84,8 @@ impl<D: Device> WriteCache<D> {
     /// An empty cache in front of `behind`.
     ///
     /// # Panics
-    /// Where `line_bytes` is not a power of two or there are more than [`MOST_CACHE_LINES`]; [`crate::Profile::check`] finds that first.
+    /// Where `line_bytes` is not a power of two or there are more than [`profile::write_cache::MOST_CACHE_LINES`]
+    /// lines; [`profile::Profile::check`] finds that first.
     pub fn new(behind: D, parameters: &WriteCacheParameters) -> Self {
         let count = parameters.line_count();
         let share = |watermark: f64| (count as f64 * watermark) as usize;

@@ -4,8 +4,9 @@
 //! `s + rho s / (2 (1 - rho))`, and in an M/M/1 queue `s / (1 - rho)` (Kleinrock, Queueing Systems
 //! 1, sections 5.7 and 3.2). M/M/c follows Erlang's C formula.
 
-use model::linear::{Context, LinearParameters, Residual};
-use model::{Device, Linear, Quantiles};
+use model::{Device, Linear};
+use profile::Quantiles;
+use profile::linear::{Context, LinearParameters, Residual};
 use stats::rng::Rng;
 use trace::Op;
 use units::Nanos;

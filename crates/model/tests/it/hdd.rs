@@ -1,12 +1,12 @@
 //! The disk against closed forms: rotation, seeks, streaming.
 
 use model::Device;
-use model::hdd::layout::{Geometry, Order, Sparing, Zone};
-use model::hdd::seek::SeekCurve;
-use model::hdd::{
-    BufferParameters, BusParameters, Hdd, HddParameters, Overheads, QueueParameters, ReadAhead,
-};
+use model::hdd::Hdd;
 use model::observe::{Cause, Deaf};
+use profile::hdd::{
+    BufferParameters, BusParameters, Geometry, HddParameters, Order, Overheads, QueueParameters,
+    ReadAhead, SeekCurve, Sparing, Zone,
+};
 use stats::rng::Rng;
 use trace::Op;
 use units::Nanos;

@@ -1,7 +1,8 @@
 //! Command queueing: nothing is lost, nothing starves, batches do not matter, and it pays.
 
 use model::Device;
-use model::hdd::{Hdd, HddParameters, QueueParameters};
+use model::hdd::Hdd;
+use profile::hdd::{HddParameters, QueueParameters};
 use proptest::prelude::*;
 use stats::rng::Rng;
 use trace::{Op, Request, Trace};

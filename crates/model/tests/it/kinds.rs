@@ -1,15 +1,16 @@
 //! One device of every kind, as small as it can be, and loads under which all of them are busy with
 //! whatever they do besides requests.
 
-use model::flash::{
+use model::hdd::Hdd;
+use model::{Device, Linear, QueuedCache, Ram, ReadCache, WriteCache};
+use profile::flash::{
     AllocationScheme, CellKind, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry,
     Isolation, Order, SlcParameters, Suspend, Translation, WhenFull, ZoneParameters,
 };
-use model::hdd::{Hdd, HddParameters, QueueParameters, ReadAhead};
-use model::{
-    Device, Linear, QueuedCache, Ram, RamParameters, ReadCache, ReadCacheParameters, ReadPolicy,
-    WriteCache, WriteCacheParameters,
-};
+use profile::hdd::{HddParameters, QueueParameters, ReadAhead};
+use profile::ram::RamParameters;
+use profile::read_cache::{ReadCacheParameters, ReadPolicy};
+use profile::write_cache::WriteCacheParameters;
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

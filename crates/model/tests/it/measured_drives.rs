@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
-use model::profile::disksim;
+use profile::disksim;
 use trace::Op;
 use units::{Bytes, Nanos};
 
@@ -99,7 +99,7 @@ fn eight_measured_drives() {
         };
         let imported = disksim::import(name, &format!("{name}.parv"), &mut read)
             .unwrap_or_else(|error| panic!("{error}"));
-        let mut device = imported.profile.device(1);
+        let mut device = model::device(&imported.profile, 1);
         let requests = measured(&files[&format!("{name}.trace")]);
         let (mut now, mut times, mut real) = (0, Vec::new(), Vec::new());
         for one in &requests {

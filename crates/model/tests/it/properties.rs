@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::linear::{Context, Line, LinearParameters, Mixed, Residual};
 use model::observe::{Cause, Probe, Purpose, Span};
-use model::{Device, Linear, Quantiles, Ram, RamParameters, WriteCache};
+use model::{Device, Linear, Ram, WriteCache};
+use profile::Quantiles;
+use profile::linear::{Context, Line, LinearParameters, Mixed, Residual};
+use profile::ram::RamParameters;
 use proptest::prelude::*;
 use trace::{Op, Request, Trace};
 use units::{Bytes, Nanos};
@@ -157,7 +159,7 @@ fn sequential_is_where_the_previous_request_of_the_stream_ended() {
         now = completion;
     }
     assert_eq!(times, [9_000, 1_000, 9_000, 1_000, 9_000]);
-    parameters.detection = model::linear::Detection::Global;
+    parameters.detection = profile::linear::Detection::Global;
     let mut device = Linear::new(&parameters, 1);
     let mut sequential = 0;
     for (offset, stream) in [(0, 1), (4096, 0), (1 << 20, 0), (8192, 1)] {

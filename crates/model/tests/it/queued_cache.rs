@@ -1,7 +1,9 @@
 //! A write cache over a device that looks at its queue: arithmetic, conservation, what overtakes.
 
-use model::flash::{EventParameters, FlashParameters, Geometry, build};
-use model::{Device, QueuedCache, WriteCacheParameters};
+use model::flash::build;
+use model::{Device, QueuedCache};
+use profile::flash::{EventParameters, FlashParameters, Geometry};
+use profile::write_cache::WriteCacheParameters;
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

@@ -1,8 +1,10 @@
 //! The read cache against lists, and its misses against Che's approximation; then durable writes and
 //! flushes of the write cache, with and without protection against power loss.
 
-use model::{Device, Linear, ReadCache, ReadCacheParameters, ReadPolicy};
-use model::{WriteCache, WriteCacheParameters};
+use model::WriteCache;
+use model::{Device, Linear, ReadCache};
+use profile::read_cache::{ReadCacheParameters, ReadPolicy};
+use profile::write_cache::WriteCacheParameters;
 use proptest::prelude::*;
 use stats::rng::Rng;
 use trace::{Op, Request};

@@ -1,7 +1,8 @@
 //! Parameters and loads that the tests share.
 
-use model::linear::{Detection, Flush, Line, LinearParameters, Mixed};
-use model::{Device, WriteCacheParameters};
+use model::Device;
+use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
+use profile::write_cache::WriteCacheParameters;
 use proptest::prelude::*;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};

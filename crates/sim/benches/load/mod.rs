@@ -1,7 +1,8 @@
 //! Devices and traces that the bench and the golden outcomes share.
 
-use model::linear::{Context, Detection, Flush, Line, LinearParameters, Mixed, Residual};
-use model::{Quantiles, WriteCacheParameters};
+use profile::Quantiles;
+use profile::linear::{Context, Detection, Flush, Line, LinearParameters, Mixed, Residual};
+use profile::write_cache::WriteCacheParameters;
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

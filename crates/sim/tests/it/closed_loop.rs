@@ -1,7 +1,7 @@
 //! Closed loops: captured actors and synthetic users.
 
 use model::Linear;
-use model::linear::Pattern;
+use profile::linear::Pattern;
 use sim::{Error, Synthetic, closed_loop, closed_loop_depth, closed_loop_times};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

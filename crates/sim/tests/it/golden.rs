@@ -3,8 +3,11 @@
 //! A faster model is the same model. Where an outcome changes on purpose, the commit says why and
 //! the numbers here change with it.
 
-use model::linear::{Context, Detection, LinearParameters, Residual};
-use model::{Device, Linear, Quantiles, Ram, RamParameters, WriteCache, WriteCacheParameters};
+use model::{Device, Linear, Ram, WriteCache};
+use profile::Quantiles;
+use profile::linear::{Context, Detection, LinearParameters, Residual};
+use profile::ram::RamParameters;
+use profile::write_cache::WriteCacheParameters;
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

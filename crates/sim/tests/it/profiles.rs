@@ -1,16 +1,16 @@
 //! The printed figures of the shipped profiles come out of their models.
 
-use model::Profile;
-use model::linear::Pattern::{Random, Sequential};
+use profile::Profile;
+use profile::linear::Pattern::{Random, Sequential};
 use sim::{DepthOutcome, Synthetic, closed_loop_depth};
 
 fn run(profile: &str, load: Synthetic, depth: usize) -> DepthOutcome {
-    let text = model::profile::find_shipped(profile).expect("it ships");
+    let text = profile::find_shipped(profile).expect("it ships");
     let profile = Profile::from_toml(text, profile).expect("it is sound");
     // The write caches of the papers' devices hold at most 64 MB: past that is steady state.
     // Spread over most of a device, so that random writes have no neighbours in a cache.
     let load = Synthetic { warm_up_requests: 20_000, range_bytes: 15 << 30, ..load };
-    closed_loop_depth(profile.device(1).as_mut(), load, depth, 20_000)
+    closed_loop_depth(model::device(&profile, 1).as_mut(), load, depth, 20_000)
 }
 
 #[track_caller]
@@ -175,10 +175,10 @@ fn disks_take_their_average_seek_and_half_a_turn() {
         ("seagate-savvio-15k", 3.2, 60_000.0 / 15_000.0),
         ("hitachi-15k450", 3.3, 60_000.0 / 15_000.0),
     ] {
-        let text = model::profile::find_shipped(name).expect("it ships");
+        let text = profile::find_shipped(name).expect("it ships");
         let profile = Profile::from_toml(text, name).expect("it is sound");
         let mean_us = |share: f64| {
-            let mut device = profile.device(1);
+            let mut device = model::device(&profile, 1);
             let capacity = device.capacity().expect("a disk has one").0;
             let range_bytes = (capacity as f64 * share) as u64;
             let load = Synthetic { range_bytes, ..Synthetic::new(Random, 1.0, 512) };
@@ -193,11 +193,12 @@ fn disks_take_their_average_seek_and_half_a_turn() {
 /// of Wang et al. 2010, whose response times were far too long.
 #[test]
 fn the_cache_is_what_makes_short_random_writes_short() {
-    let text = model::profile::find_shipped("mtron-pro-7500").expect("it ships");
+    let text = profile::find_shipped("mtron-pro-7500").expect("it ships");
     let profile = Profile::from_toml(text, "mtron").expect("it is sound");
     let burst = Synthetic::new(Random, 0.0, 4096);
-    let with = closed_loop_depth(profile.device(1).as_mut(), burst, 1, 2_000);
-    let without = closed_loop_depth(profile.without_cache().device(1).as_mut(), burst, 1, 2_000);
+    let with = closed_loop_depth(model::device(&profile, 1).as_mut(), burst, 1, 2_000);
+    let without =
+        closed_loop_depth(model::device(&profile.without_cache(), 1).as_mut(), burst, 1, 2_000);
     check("with", with.writes.mean() / 1e3, 47.6);
     check("without", without.writes.mean() / 1e3, 7_692.0);
 }

@@ -151,7 +151,7 @@ fn outstanding_requests_are_served_out_of_order() {
     let load = |depth| {
         let load = sim::Synthetic {
             range_bytes: 100 * 512,
-            ..sim::Synthetic::new(model::linear::Pattern::Random, 1.0, 512)
+            ..sim::Synthetic::new(profile::linear::Pattern::Random, 1.0, 512)
         };
         sim::closed_loop_depth(&mut LowestFirst::default(), load, depth, 10_000)
     };

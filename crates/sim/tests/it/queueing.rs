@@ -13,9 +13,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use model::flash::EventParameters;
-use model::linear::{Context, LinearParameters, Residual};
-use model::{Device, Linear, Quantiles, Ram, RamParameters};
+use model::{Device, Linear, Ram};
+use profile::Quantiles;
+use profile::flash::EventParameters;
+use profile::linear::{Context, LinearParameters, Residual};
+use profile::ram::RamParameters;
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -136,7 +138,7 @@ fn md1_on_a_flash_die() {
     let mut parameters = model::flash::reference::configuration_a();
     let geometry = &mut parameters.geometry;
     (geometry.channels, geometry.chips_per_channel, geometry.planes_per_die) = (1, 1, 1);
-    parameters.logical_pages = model::flash::FlashParameters::logical_pages_at(geometry, 0.1875);
+    parameters.logical_pages = profile::flash::FlashParameters::logical_pages_at(geometry, 0.1875);
     // 4,096 bytes in 8 us.
     parameters.timing.bus_transfers_per_s = 512e6;
     let service_ns = 50_000.0 + 8_000.0;

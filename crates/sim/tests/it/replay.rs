@@ -1,7 +1,8 @@
 //! Open-loop replay.
 
-use model::linear::{Detection, Flush, Line, LinearParameters, Mixed};
-use model::{Device, Linear, Profile};
+use model::{Device, Linear};
+use profile::Profile;
+use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use proptest::prelude::*;
 use sim::{Error, Outcome, check, replay, responses};
 use stats::rng::Rng;
@@ -56,8 +57,9 @@ fn oltp(count: usize, seed: u64) -> Trace {
 }
 
 fn mtron(seed: u64) -> Box<dyn Device> {
-    let text = model::profile::find_shipped("mtron-pro-7500").expect("it ships");
-    Profile::from_toml(text, "mtron").expect("it is sound").device(seed)
+    let text = profile::find_shipped("mtron-pro-7500").expect("it ships");
+    let profile = Profile::from_toml(text, "mtron").expect("it is sound");
+    model::device(&profile, seed)
 }
 
 #[test]

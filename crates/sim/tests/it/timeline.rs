@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::observe::Cause;
-use model::{Device, Linear, Profile, Ram, RamParameters, WriteCache};
+use model::{Device, Linear, Ram, WriteCache};
+use profile::Profile;
+use profile::ram::RamParameters;
 use serde_json::Value;
 use sim::timeline::{Timeline, write};
 use sim::{Outcome, Watched, replay, replay_with};
@@ -13,10 +15,10 @@ use crate::load;
 
 fn devices() -> Vec<(&'static str, Box<dyn Device>)> {
     let ram = RamParameters { capacity: None, latency_ns: 9e3, bytes_per_s: 5e8, ports: 2 };
-    let text = model::profile::find_shipped("mtron-pro-7500").expect("it ships");
+    let text = profile::find_shipped("mtron-pro-7500").expect("it ships");
     let cache = load::cache();
     vec![
-        ("mtron", Profile::from_toml(text, "mtron").expect("it is sound").device(1)),
+        ("mtron", model::device(&Profile::from_toml(text, "mtron").expect("it is sound"), 1)),
         ("cached \"rich\"\\", Box::new(WriteCache::new(Linear::new(&load::linear(), 2), &cache))),
         ("ram", Box::new(Ram::new(&ram))),
     ]

@@ -7,8 +7,8 @@
 //! one); in the closed loop with a time Z < F between commits two cohorts alternate, so that N even
 //! terminals commit N / (2 F) times per second.
 
-use model::linear::{Flush, LinearParameters};
 use model::{Device, Linear};
+use profile::linear::{Flush, LinearParameters};
 use sim::transactions::{
     Background, Class, Delays, Discipline, Fill, GroupCommit, Images, Length, Load, LockClass, Log,
     Pace, Path, Processors, Setup, Step, Templates, Think, TransactionOutcome, Wait, transactions,
@@ -26,7 +26,7 @@ const FLUSH_NS: u64 = MS;
 /// A device whose writes cost nothing and whose flushes take [`FLUSH_NS`]; reads take 100 us.
 fn log_device() -> Box<dyn Device> {
     let mut parameters: LinearParameters = constant(100_000.0);
-    parameters.write = parameters.write.map(|line| model::linear::Line { base_ns: 0.0, ..line });
+    parameters.write = parameters.write.map(|line| profile::linear::Line { base_ns: 0.0, ..line });
     parameters.flush = Flush { base_ns: FLUSH_NS as f64, ..Flush::default() };
     parameters.parallelism = 64;
     Box::new(Linear::new(&parameters, 1))

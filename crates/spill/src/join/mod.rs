@@ -193,7 +193,8 @@ impl<M: Medium> Work<'_, M> {
 #[cfg(test)]
 mod tests {
     use events::Quiet;
-    use model::{Ram, RamParameters};
+    use model::Ram;
+    use profile::ram::RamParameters;
     use units::Bytes;
 
     use super::plan::part_of;

@@ -7,7 +7,7 @@
 //! size. A device must be asked for many clusters at once, or its latency decides and not its rate.
 
 use events::Quiet;
-use model::Profile;
+use profile::Profile;
 use spill::{Keys, Rows, Simulated, SortPlan, join, sort};
 use units::Bytes;
 
@@ -16,13 +16,13 @@ use crate::support::{resources, rows};
 const CLUSTERS_KIB: [u64; 5] = [4, 8, 16, 32, 64];
 
 fn profile(name: &str) -> Profile {
-    Profile::from_toml(model::profile::find_shipped(name).unwrap(), name).unwrap()
+    Profile::from_toml(profile::find_shipped(name).unwrap(), name).unwrap()
 }
 
 /// Elapsed virtual ns by cluster size.
 fn sorts(name: &str, rows: Rows, memory: u64, depth: u32) -> [u64; 5] {
     CLUSTERS_KIB.map(|kib| {
-        let medium = Simulated::new(name, profile(name).device(1), 0);
+        let medium = Simulated::new(name, model::device(&profile(name), 1), 0);
         let resources = resources(memory, kib << 10, depth);
         sort(&medium, rows, resources, false, &Quiet).unwrap().elapsed_ns
     })
@@ -88,7 +88,7 @@ fn a_join_is_best_with_the_largest_clusters_that_need_one_split() {
     for (name, least_gain) in [("seagate-savvio-15k", 1.2), ("intel-p3700", 1.2)] {
         let mut splits = Vec::new();
         let times = CLUSTERS_KIB.map(|kib| {
-            let medium = Simulated::new(name, profile(name).device(1), 0);
+            let medium = Simulated::new(name, model::device(&profile(name), 1), 0);
             let resources = resources(640 << 10, kib << 10, 1);
             let joined = join(&medium, inputs, resources, false, &Quiet).unwrap();
             splits.push(joined.plan.split_again);

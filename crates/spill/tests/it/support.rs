@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use events::{Event, Sink};
-use model::linear::{Detection, Flush, Line, Mixed};
-use model::{Linear, LinearParameters};
+use model::Linear;
+use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use spill::{Keys, Resources, Rows, Simulated};
 use units::Bytes;
 

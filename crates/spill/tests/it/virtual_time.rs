@@ -1,7 +1,7 @@
 //! On device models: closed forms of the time, the same bytes twice, agreement with a replay.
 
 use events::Quiet;
-use model::Profile;
+use profile::Profile;
 use spill::{Keys, Medium as _, Simulated, SortPlan, join, sort};
 
 use crate::support::{constant, resources, rows};
@@ -37,9 +37,9 @@ fn requests_in_flight_overlap() {
 fn work_takes_its_time_per_row() {
     let rows = rows(20_000, 100, Keys::Random);
     let slow = |cpu_ns| {
-        let parameters = model::profile::find_shipped("intel-p3700").unwrap();
+        let parameters = profile::find_shipped("intel-p3700").unwrap();
         let profile = Profile::from_toml(parameters, "intel-p3700").unwrap();
-        let medium = Simulated::new("p3700", profile.device(1), cpu_ns);
+        let medium = Simulated::new("p3700", model::device(&profile, 1), cpu_ns);
         let sorted = sort(&medium, rows, resources(1 << 20, 4096, 16), false, &Quiet).unwrap();
         assert_eq!(medium.cpu_ns(), sorted.cpu_ns());
         (sorted.elapsed_ns, sorted.cpu_ns())
@@ -54,10 +54,10 @@ fn work_takes_its_time_per_row() {
 #[test]
 fn the_same_again_is_the_same_bytes() {
     for profile in ["intel-x25-e", "seagate-savvio-15k", "ocz-vertex-ex"] {
-        let text = model::profile::find_shipped(profile).unwrap();
+        let text = profile::find_shipped(profile).unwrap();
         let once = || {
             let profile = Profile::from_toml(text, profile).unwrap();
-            let medium = Simulated::new("x", profile.device(3), 0);
+            let medium = Simulated::new("x", model::device(&profile, 3), 0);
             let rows = rows(20_000, 100, Keys::Random);
             let sorted = sort(&medium, rows, resources(128 << 10, 8192, 8), true, &Quiet).unwrap();
             sorted.trace.as_ref().unwrap().validate().unwrap();
@@ -71,16 +71,16 @@ fn the_same_again_is_the_same_bytes() {
 fn a_trace_replays_in_the_time_that_it_took() {
     // The requests of the engine on a model, submitted to a fresh one when they are due.
     for profile in ["intel-x25-e", "hgst-hds72107"] {
-        let text = model::profile::find_shipped(profile).unwrap();
+        let text = profile::find_shipped(profile).unwrap();
         let profile = Profile::from_toml(text, profile).unwrap();
-        let medium = Simulated::new("x", profile.device(3), 0);
+        let medium = Simulated::new("x", model::device(&profile, 3), 0);
         let inputs = (rows(5_000, 100, Keys::Ascending), rows(9_000, 100, Keys::Uniform(5_000)));
         let joined = join(&medium, inputs, resources(64 << 10, 4096, 4), true, &Quiet).unwrap();
         let mut trace = joined.trace.unwrap();
         // The engine's requests carry no stream to the device.
         trace.stream.fill(0);
         let service = trace.service.clone().unwrap();
-        let again = sim::responses(&mut *profile.device(3), &trace);
+        let again = sim::responses(&mut *model::device(&profile, 3), &trace);
         let ends = |times: &[u64]| {
             times.iter().zip(&trace.due).map(|(time, due)| time + due).max().unwrap()
         };

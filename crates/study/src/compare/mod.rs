@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use events::{Ending, Event, Sink, Warning};
-use model::Profile;
+use profile::Profile;
 use serde::Serialize;
 use sim::Watched;
 use sim::timeline::Timeline;
@@ -208,7 +208,7 @@ impl Work<'_> {
         at_ns: &AtomicU64,
     ) -> Result<Option<(Simulated, Option<Timeline>)>, Error> {
         let comparison = self.comparison;
-        let mut device = profile.device(comparison.seed);
+        let mut device = model::device(profile, comparison.seed);
         let count = Count::of(&profile.to_toml());
         let mut found = Simulated {
             profile: profile.name().to_owned(),

@@ -1,6 +1,6 @@
 //! A comparison as a page.
 
-use model::Profile;
+use profile::Profile;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
 use sim::MeanPath;
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use events::{Event, Quiet, Sink};
-use model::Profile;
+use profile::Profile;
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

@@ -2,7 +2,7 @@
 
 use fit::FittedLine;
 use fit::measurement::{Arrival, Cell, CellResult, Distribution, Durability, Measurements, Order};
-use model::linear::Pattern;
+use profile::linear::Pattern;
 use report::{Axis, Column, Figure, Section, Series, Style, Table, format};
 use trace::Op;
 

@@ -12,9 +12,10 @@ mod text;
 use std::path::Path;
 
 use events::{Event, Sink, Step, Warning};
-use model::{Device, Profile};
+use model::Device;
 use oltp::KindResult;
 use predict::{Captured, Learned, Prediction, Question, calibrate, learn, predict};
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -110,8 +111,10 @@ pub fn ask(
             break;
         }
         let make = || -> Vec<Box<dyn Device>> {
-            let own = profile.device(question.seed);
-            std::iter::once(own).chain(log_on.map(|log| log.device(question.seed + 1))).collect()
+            let own = model::device(profile, question.seed);
+            std::iter::once(own)
+                .chain(log_on.map(|log| model::device(log, question.seed + 1)))
+                .collect()
         };
         let name = match log_on {
             Some(log) => format!("{}, log on {}", profile.name(), log.name()),

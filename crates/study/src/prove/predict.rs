@@ -57,7 +57,7 @@ fn by_its_io(prefix: &Path, device: &str) -> Result<Option<Predicted>, Error> {
     let mut path = prefix.as_os_str().to_owned();
     path.push("-device.parquet");
     let trace = formats::own::read(Path::new(&path)).map_err(Error::Trace)?;
-    let mut model = read_profile(device)?.device(0);
+    let mut model = model::device(&read_profile(device)?, 0);
     let outcome = sim::closed_loop(model.as_mut(), &trace)?;
     let per_min = outcome.transactions_per_min();
     Ok((per_min > 0.0).then(|| Predicted {

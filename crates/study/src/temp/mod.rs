@@ -10,7 +10,7 @@ mod text;
 use std::path::PathBuf;
 
 use events::Sink;
-use model::Profile;
+use profile::Profile;
 use serde::Serialize;
 use spill::{JoinPlan, Phase, Resources, Rows, Simulated, SortPlan, Spilled, TempFile};
 use trace::Trace;
@@ -183,7 +183,7 @@ fn once(
             run(&medium, sweep, resources, sink)?
         }
         Place::Model(profile) => {
-            let device = profile.device(sweep.seed);
+            let device = model::device(profile, sweep.seed);
             let medium = Simulated::new(profile.name(), device, sweep.cpu_ns_per_row);
             run(&medium, sweep, resources, sink)?
         }

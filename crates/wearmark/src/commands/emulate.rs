@@ -8,7 +8,7 @@ use ::emulate::{
     Emulation, Error, Export, Fate, Faults, Options, Outcome as Served, Served as Device,
 };
 use events::{Ending, Event, Sink as _, Warning};
-use model::Profile;
+use profile::Profile;
 use serde::Serialize;
 use study::scenarios::read_profile;
 use units::Nanos;
@@ -99,7 +99,7 @@ fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
         let twin = arguments.profile[..index].contains(name);
         devices.push(Device {
             name: if twin { format!("{name}-{}", index + 1) } else { name.clone() },
-            device: profile.device(arguments.seed),
+            device: model::device(&profile, arguments.seed),
             directories: Vec::new(),
             exports: Vec::new(),
             blocks: Vec::new(),

@@ -53,7 +53,7 @@ impl Kind {
             Self::Measurements => head.contains(r#""cells""#) || head.contains(r#""machine""#),
             // Short texts that people edit: only what reads as one of ours is taken for one.
             Self::Toml => {
-                model::Profile::from_toml(head, "").is_ok()
+                profile::Profile::from_toml(head, "").is_ok()
                     || trace::generate::Recipe::from_toml(head).is_ok()
             }
         }
@@ -226,7 +226,7 @@ mod tests {
         check_kept(Kind::Page, "<!doctype html><p>my thesis on wearmark", true);
         check_kept(Kind::Trace, "PAR1 somebody's table PAR1", true);
         check_kept(Kind::Toml, "[package]\nname = 'mine'\n", true);
-        check_kept(Kind::Toml, model::profile::shipped()[0].1, false);
+        check_kept(Kind::Toml, profile::shipped()[0].1, false);
         check_kept(Kind::Runs, "", false);
         assert!(may_replace(Path::new("/dev/null"), Kind::Page));
         assert!(may_replace(Path::new("absent"), Kind::Page));

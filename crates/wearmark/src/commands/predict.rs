@@ -1,7 +1,7 @@
 //! `wearmark predict`
 
-use model::Profile;
 use predict::Question;
+use profile::Profile;
 use study::predictions::{ask, page, text};
 use study::scenarios::read_profile;
 

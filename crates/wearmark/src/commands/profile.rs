@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use model::Profile;
-use model::profile::{Difference, Side, disksim};
+use profile::{Difference, Profile, Side, disksim};
 use study::run_dir;
 use study::scenarios::read_profile;
 
@@ -30,7 +29,7 @@ pub fn run(command: ProfileCommand, context: &Context) -> anyhow::Result<Outcome
 }
 
 fn list(context: &Context) -> anyhow::Result<()> {
-    let shipped = model::profile::shipped().iter();
+    let shipped = profile::shipped().iter();
     let profiles: Vec<Profile> =
         shipped.map(|(name, text)| Profile::from_toml(text, name)).collect::<Result<_, _>>()?;
     if context.json {
@@ -45,7 +44,7 @@ fn list(context: &Context) -> anyhow::Result<()> {
 }
 
 fn diff(left: &str, right: &str, context: &Context) -> anyhow::Result<()> {
-    let differences = model::profile::diff(&read_profile(left)?, &read_profile(right)?);
+    let differences = profile::diff(&read_profile(left)?, &read_profile(right)?);
     if context.json {
         return output::json(&differences);
     }

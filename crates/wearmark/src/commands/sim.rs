@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use model::Profile;
+use profile::Profile;
 use study::compare::{Comparison, compare, page, text, write_timeline};
 use study::scenarios::read_profile;
 

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use profile::flash::{Geometry, NONE, Timing};
+
 use crate::SnapshotError;
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Geometry, NONE, Timing};
 
 /// What a die does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

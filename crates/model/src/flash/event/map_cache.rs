@@ -67,11 +67,6 @@ impl MapCache {
         }
     }
 
-    /// Translation pages of the device.
-    pub fn pages(logical_pages: u32, page_bytes: u32) -> u32 {
-        logical_pages.div_ceil(page_bytes / 4)
-    }
-
     /// Translation pages of the first `logical_pages`.
     pub fn pages_for(&self, logical_pages: u64) -> u32 {
         logical_pages.div_ceil(u64::from(self.per_page)) as u32
@@ -196,7 +191,7 @@ mod tests {
     #[test]
     fn the_least_recently_used_page_goes_and_changed_ones_are_told() {
         let mut cache = MapCache::new(5 * 1024, 4096, 2);
-        assert_eq!((MapCache::pages(5 * 1024, 4096), cache.page_of(1024)), (5, 1));
+        assert_eq!((cache.pages_for(5 * 1024), cache.page_of(1024)), (5, 1));
         assert_eq!(cache.look_up(0, 7, true), Lookup::Miss);
         assert_eq!(cache.look_up(0, 8, false), Lookup::Fetching);
         assert_eq!(cache.fetched(0), (vec![7, 8], None));

@@ -28,17 +28,15 @@ mod array;
 mod engine;
 mod host;
 mod map_cache;
-mod parameters;
 mod store;
 
-pub use parameters::{EventParameters, Suspend};
-
+use profile::flash::{EventParameters, FlashParameters};
 use trace::Request;
 use units::{Bytes, Nanos};
 
 use super::gc::Victim;
 use super::snapshot::{Reader, Writer};
-use super::{Counts, FlashDevice, FlashParameters, Wear};
+use super::{Counts, FlashDevice, Wear};
 use crate::device::submit_by_queue;
 use crate::observe::{Path, Probe};
 use crate::queued::{Ahead, Queued};

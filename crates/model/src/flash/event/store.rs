@@ -6,12 +6,13 @@
 //!
 //! Invariants: as for the page map; a plane keeps one free block that only moves may open.
 
+use profile::flash::{FlashParameters, Geometry, NONE};
+
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::Victim;
-use crate::flash::geometry::NONE;
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
+use crate::flash::{Blocks, Counts};
 
 /// The open block of a stream: its next page and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 //! replacement from the plane's list, counter-mode numbers by the count of draws so far; among
 //! equals the one drawn first is taken.
 
+use profile::flash::NONE;
 use stats::rng;
 
 use super::{PolicyContext, Victim};
 use crate::SnapshotError;
 use crate::flash::Blocks;
-use crate::flash::geometry::NONE;
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::theory;
 

@@ -6,10 +6,11 @@
 //! which number all lists are empty: a victim costs O(1) amortised, since the floor falls by at
 //! most one per dead page. Among equals the one that got there last is taken.
 
+use profile::flash::NONE;
+
 use super::{PolicyContext, Victim};
 use crate::SnapshotError;
 use crate::flash::Blocks;
-use crate::flash::geometry::NONE;
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::theory;
 

@@ -8,14 +8,16 @@
 //! blocks; at most the allowed number of zones is partly written; programs = host pages. Blocks that
 //! are worn out are used on, as a zone would go offline with them.
 
+use profile::flash::{
+    AllocationScheme, FlashParameters, Geometry, NONE, Order, ZoneLayout, ZoneParameters,
+};
+
 use super::{Mapping, PageRead, PageWrite};
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
-use crate::flash::geometry::NONE;
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::zones::{ZoneCounts, ZoneLayout, ZoneParameters};
-use crate::flash::{AllocationScheme, Blocks, Counts, FlashParameters, Geometry, Order};
+use crate::flash::{Blocks, Counts, ZoneCounts};
 use crate::observe::Watch;
 
 /// A device of zones.

@@ -7,83 +7,16 @@
 //! by the track skew, or the cylinder skew where the arm moves. Sectors that are kept back as spares
 //! ([`Sparing`]) and those that were found bad and skipped (slips) carry no logical number.
 //!
-//! The terms are those of the parameter files of the DiskSim 4.0 reference manual (Bucy, Schindler,
-//! Schlosser and Ganger, CMU-PDL-08-101, diskmodel chapter); the arithmetic is our own.
+//! The terms are those of the parameter files of DiskSim (see [`profile::hdd`]); the arithmetic is
+//! our own.
 //!
 //! Invariants: every logical sector has one place, no two share one, and consecutive ones are either
 //! neighbours on a track or at a boundary that [`Place::run`] ends at. Tested against a slow oracle
 //! that walks the physical sectors one by one.
 
+use profile::hdd::{Geometry, Order, Sparing, Zone};
+
 use super::angle::TURN;
-
-/// How logical tracks follow each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// All tracks of a cylinder by head, then the next cylinder from head 0.
-    #[default]
-    Cylinders,
-    /// Every other cylinder of a zone backwards, so that the arm moves without a head switch.
-    Serpentine,
-}
-
-/// Which sectors are kept back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sparing {
-    /// None; or at the end of the disk, which no logical sector reaches.
-    #[default]
-    None,
-    /// Whole tracks at the end of a zone; slips are track numbers.
-    Tracks,
-    /// Sectors at the end of each track.
-    Track,
-    /// Sectors at the end of each cylinder.
-    Cylinder,
-    /// Sectors at the end of each range of cylinders.
-    Range,
-    /// Sectors at the end of each zone.
-    Zone,
-}
-
-/// A band of cylinders with equal tracks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Zone {
-    /// First cylinder.
-    pub first_cylinder: u32,
-    /// Last cylinder, inclusive.
-    pub last_cylinder: u32,
-    /// Sectors on each track.
-    pub sectors_per_track: u32,
-    /// Angle of the first sector of the zone, in sectors.
-    pub offset_sectors: f64,
-    /// Skew where only the head changes, in sectors.
-    pub track_skew_sectors: f64,
-    /// Skew where the cylinder changes, in sectors.
-    pub cylinder_skew_sectors: f64,
-    /// Sectors at the front that carry no logical number.
-    pub reserved_sectors: u32,
-    /// Spares per unit of [`Sparing`].
-    pub spares: u32,
-    /// Numbers of skipped sectors, counted from the front of the zone (of tracks with
-    /// [`Sparing::Tracks`]).
-    pub slips: Vec<u32>,
-}
-
-/// Everything that decides where a sector is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Geometry {
-    /// Recording surfaces.
-    pub heads: u32,
-    /// How tracks follow each other.
-    pub order: Order,
-    /// What is kept back.
-    pub sparing: Sparing,
-    /// Cylinders that share spares, with [`Sparing::Range`].
-    pub range_cylinders: u32,
-    /// From the first logical sector to the last.
-    pub zones: Vec<Zone>,
-}
 
 /// Where a run of logical sectors starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,26 +132,8 @@ impl Layout {
 
 impl Band {
     fn new(geometry: &Geometry, zone: &Zone, first_lbn: u64) -> (Self, u64) {
-        let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
         let per_track = u64::from(zone.sectors_per_track);
-        let per_cylinder = per_track * u64::from(geometry.heads);
-        let physical = cylinders * per_cylinder;
-        let spares = u64::from(zone.spares);
-        let (group_physical, group_spares) = match geometry.sparing {
-            Sparing::None => (physical, zone.slips.len() as u64),
-            Sparing::Tracks => (physical, spares * per_track),
-            Sparing::Track => (per_track, spares),
-            Sparing::Cylinder => (per_cylinder, spares),
-            Sparing::Range => (per_cylinder * u64::from(geometry.range_cylinders), spares),
-            Sparing::Zone => (physical, spares),
-        };
-        assert!(group_spares < group_physical.min(physical), "a zone holds data besides spares");
-        let group_data = group_physical - group_spares;
-        // A range may be cut short by the end of the zone; it keeps its spares.
-        let (groups, rest) = (physical / group_physical, physical % group_physical);
-        let data = groups * group_data + rest.saturating_sub(group_spares);
-        let reserved = u64::from(zone.reserved_sectors);
-        assert!(reserved < data, "a zone holds data besides its reserved sectors");
+        let (group_data, group_physical) = zone.group(geometry);
         // Rounded to a tick: a hundred thousand cylinders drift by a millionth of a turn.
         let ticks = |sectors: f64| {
             let turns = sectors / per_track as f64;
@@ -237,10 +152,10 @@ impl Band {
             cylinder_step_ticks: ticks(step),
             group_data,
             group_physical,
-            reserved,
+            reserved: u64::from(zone.reserved_sectors),
             slips: slips(zone, slip_unit, group_data, group_physical),
         };
-        (band, data - reserved)
+        (band, zone.data_sectors(geometry))
     }
 
     /// From a logical sector of the zone to its physical one, with the number of logical sectors

@@ -25,12 +25,13 @@ mod state;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
+use profile::write_cache::WriteCacheParameters;
 use trace::{Op, Request};
 use units::Nanos;
 
+use super::NEVER;
 use super::counts::Counts;
 use super::lru::{Lines, State};
-use super::{NEVER, WriteCacheParameters};
 use crate::linear::whole_ns;
 use crate::observe::{Activity, Cause, Path, Probe, Span, Track, TrackKind};
 use crate::queued::Ahead;

@@ -6,9 +6,10 @@
 //! which is why the planes are large. The quick set has a few points, `SLOW=1` the whole table and
 //! points between.
 
+use model::flash::FlashDevice;
 use model::flash::reference::configuration_a;
 use model::flash::theory::{self, Class};
-use model::flash::{FlashDevice, FlashParameters, GcPolicy, Geometry};
+use profile::flash::{FlashParameters, GcPolicy, Geometry};
 use stats::rng::Rng;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};

@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use model::flash::FlashDevice;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{FlashDevice, FlashParameters, Geometry, Translation};
+use profile::flash::{FlashParameters, Geometry, Translation};
 use proptest::prelude::*;
 use trace::{Op, Trace};
 

@@ -8,9 +8,10 @@
 //! first element, so this one does.
 
 use model::Device;
-use model::flash::{
-    AllocationScheme, CellKind, Counts, FlashParameters, GcMode, GcParameters, GcPolicy, Geometry,
-    Order, Timing, Translation, WearParameters, build,
+use model::flash::{Counts, build};
+use profile::flash::{
+    AllocationScheme, CellKind, FlashParameters, GcMode, GcParameters, GcPolicy, Geometry, Order,
+    Timing, Translation, WearParameters,
 };
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
@@ -45,7 +46,7 @@ fn configuration() -> FlashParameters {
         translation: Translation::Page,
         allocation: AllocationScheme::ByDie(Order::CWDP),
         host_streams: 1,
-        streams: model::flash::StreamParameters::default(),
+        streams: profile::flash::StreamParameters::default(),
         zones: None,
         slc: None,
         multi_plane: false,

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Device;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{
+use model::observe::{Cause, Deaf, Path};
+use profile::flash::{
     AllocationScheme, EventParameters, FlashParameters, GcMode, Geometry, Order, Suspend,
 };
-use model::observe::{Cause, Deaf, Path};
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};

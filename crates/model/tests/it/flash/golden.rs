@@ -1,7 +1,7 @@
 //! Golden latencies of configuration A and ceilings by arithmetic.
 
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{FlashParameters, Geometry, Timing};
+use profile::flash::{FlashParameters, Geometry, Timing};
 
 use super::support::{completions, device, fill, mean_us};
 

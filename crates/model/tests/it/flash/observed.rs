@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use model::Device;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{AllocationScheme, FlashParameters, GcMode, Order, Translation};
 use model::observe::{Cause, Probe, Purpose, Span, Track, TrackKind};
+use profile::flash::{AllocationScheme, FlashParameters, GcMode, Order, Translation};
 
 use super::support::device;
 

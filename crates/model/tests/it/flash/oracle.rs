@@ -1,8 +1,9 @@
 //! The model agrees with the slow layer page for page, whatever is written, trimmed and cleaned.
 
+use model::flash::FlashDevice;
 use model::flash::reference::configuration_a;
-use model::flash::{
-    AllocationScheme, FlashDevice, FlashParameters, GcMode, GcPolicy, Geometry, Isolation, Order,
+use profile::flash::{
+    AllocationScheme, FlashParameters, GcMode, GcPolicy, Geometry, Isolation, Order,
     StreamParameters, WearParameters,
 };
 use proptest::prelude::*;

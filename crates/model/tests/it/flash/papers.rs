@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use model::profile::DeviceSpec;
-use model::{Device, Profile};
+use model::Device;
+use profile::{DeviceSpec, Profile};
 use stats::rng::Rng;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
@@ -67,7 +67,7 @@ impl Drive {
 
     fn of(name: &'static str, profile: &Profile) -> Self {
         let DeviceSpec::Flash(spec) = &profile.device else { panic!("{name} is of flash") };
-        let device = profile.device(1);
+        let device = model::device(profile, 1);
         let capacity = device.capacity().expect("it has one").0 as f64;
         let range_bytes = (capacity * spec.precondition.fill) as u64;
         Self { name, device, now: 0, range_bytes, loads: 0, missed: Vec::new() }
@@ -147,7 +147,7 @@ impl Drop for Drive {
 }
 
 fn read(name: &str) -> Profile {
-    let text = model::profile::find_shipped(name).expect("it ships");
+    let text = profile::find_shipped(name).expect("it ships");
     Profile::from_toml(text, name).expect("it is sound")
 }
 

@@ -1,9 +1,8 @@
 //! Multi-plane commands by arithmetic: what they save, what they do not, and when they do not join.
 
+use model::flash::FlashDevice;
 use model::flash::reference::configuration_a;
-use model::flash::{
-    AllocationScheme, FlashDevice, FlashParameters, Geometry, Order, ZoneParameters,
-};
+use profile::flash::{AllocationScheme, FlashParameters, Geometry, Order, ZoneParameters};
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 

@@ -1,9 +1,9 @@
 //! The SLC cache by arithmetic: before, during and after the cliff, and how much is written twice.
 
+use model::flash::FlashDevice;
 use model::flash::reference::configuration_a;
-use model::flash::{
-    AllocationScheme, CellKind, FlashDevice, FlashParameters, GcMode, Geometry, SlcParameters,
-    WhenFull,
+use profile::flash::{
+    AllocationScheme, CellKind, FlashParameters, GcMode, Geometry, SlcParameters, WhenFull,
 };
 use proptest::prelude::*;
 use stats::rng::Rng;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use model::flash::{
+use profile::flash::{
     AllocationScheme, FlashParameters, GcMode, GcPolicy, Geometry, Isolation, Order,
 };
 use stats::rng;

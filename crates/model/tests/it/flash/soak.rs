@@ -4,8 +4,9 @@
 //! million. Every request that goes in comes out, and not before it came; no page is lost; every
 //! page programmed is the host's or was moved, and lies in a block that was erased since or is in use.
 
+use model::flash::FlashDevice;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{FlashDevice, FlashParameters};
+use profile::flash::FlashParameters;
 
 use super::support::device;
 

@@ -1,7 +1,8 @@
 //! The constructed steady state against writing it out.
 
+use model::flash::FlashDevice;
 use model::flash::reference::{Load, configuration_a};
-use model::flash::{AllocationScheme, FlashDevice, FlashParameters, GcPolicy};
+use profile::flash::{AllocationScheme, FlashParameters, GcPolicy};
 
 use super::support::{completions, device, slow};
 

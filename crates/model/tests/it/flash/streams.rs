@@ -6,9 +6,9 @@
 
 use model::flash::reference::configuration_a;
 use model::flash::theory::{self, Class};
-use model::flash::{
-    AllocationScheme, FlashDevice, FlashParameters, GcPolicy, Geometry, Isolation, StreamCounts,
-    StreamParameters,
+use model::flash::{FlashDevice, StreamCounts};
+use profile::flash::{
+    AllocationScheme, FlashParameters, GcPolicy, Geometry, Isolation, StreamParameters,
 };
 use stats::rng::Rng;
 use trace::{Op, Request};

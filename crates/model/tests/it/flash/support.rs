@@ -2,7 +2,8 @@
 
 use model::Device;
 use model::flash::reference::Load;
-use model::flash::{FlashDevice, FlashParameters, build};
+use model::flash::{FlashDevice, build};
+use profile::flash::FlashParameters;
 use trace::Trace;
 
 /// The device of `parameters`, which can exist.

@@ -2,7 +2,8 @@
 //! them amplifies as a page map whose blocks are zones.
 
 use model::flash::reference::configuration_a;
-use model::flash::{FlashDevice, FlashParameters, Geometry, ZoneCounts, ZoneParameters, theory};
+use model::flash::{FlashDevice, ZoneCounts, theory};
+use profile::flash::{FlashParameters, Geometry, ZoneParameters};
 use proptest::prelude::*;
 use stats::rng::Rng;
 use trace::{Op, Request};

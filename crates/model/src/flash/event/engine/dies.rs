@@ -1,11 +1,11 @@
 //! What dies and channels do, and what they do next.
 
+use profile::flash::Suspend;
 use stats::rng;
 
 use super::{Engine, Happening, Kind, PageOp};
 use crate::flash::event::MOST_OVERTAKES;
 use crate::flash::event::array::Work;
-use crate::flash::event::parameters::Suspend;
 use crate::flash::gc::Victim;
 use crate::observe::Cause;
 

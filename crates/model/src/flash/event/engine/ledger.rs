@@ -13,8 +13,9 @@
 
 use std::collections::BTreeMap;
 
+use profile::flash::NONE;
+
 use super::{Engine, Kind};
-use crate::flash::NONE;
 use crate::flash::event::array::Work;
 use crate::flash::gc::Victim;
 use crate::observe::{Activity, Cause, Path, Probe, Purpose, Span, Track, TrackKind};

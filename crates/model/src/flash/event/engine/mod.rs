@@ -8,6 +8,7 @@ mod state;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
+use profile::flash::{AllocationScheme, EventParameters, FlashParameters, GcMode, Order};
 use stats::rng;
 use trace::{Op, Request};
 
@@ -15,11 +16,10 @@ use self::ledger::Ledger;
 use super::array::{Bus, Die, Times};
 use super::host::Host;
 use super::map_cache::MapCache;
-use super::parameters::EventParameters;
 use super::store::Store;
 use crate::Counter;
-use crate::flash::gc::{GcMode, Victim};
-use crate::flash::{AllocationScheme, Counts, FlashParameters, Order};
+use crate::flash::Counts;
+use crate::flash::gc::Victim;
 use crate::observe::Cause;
 
 /// What an operation on a page is for.

@@ -1,12 +1,12 @@
 //! Pages of requests and of the map on their way from the map to a die.
 
+use profile::flash::{AllocationScheme, NONE};
 use trace::Op;
 
 use super::{Engine, Kind, PageOp};
 use crate::flash::event::array::Work;
 use crate::flash::event::map_cache::Lookup;
 use crate::flash::gc::Victim;
-use crate::flash::{AllocationScheme, NONE};
 use crate::observe::Cause;
 
 impl<V: Victim> Engine<V> {

@@ -7,9 +7,10 @@
 
 use std::cmp::Reverse;
 
+use profile::flash::NONE;
+
 use super::{Engine, Happening, Kind, PageOp};
 use crate::SnapshotError;
-use crate::flash::NONE;
 use crate::flash::gc::Victim;
 use crate::flash::snapshot::{Reader, Writer};
 

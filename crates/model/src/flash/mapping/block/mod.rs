@@ -22,11 +22,13 @@ pub use fast::Fast;
 pub use replacement::Replacement;
 pub use superblocks::Superblocks;
 
+use profile::flash::FlashParameters;
+
 use super::{Mapping, PageRead, PageWrite};
 use crate::SnapshotError;
 use crate::flash::nand::Nand;
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Counts, FlashParameters};
+use crate::flash::{Blocks, Counts};
 use crate::observe::Watch;
 
 /// Decides which page of which superblock a write goes to.
@@ -96,7 +98,7 @@ impl<L: Layer> Mapping for BlockMapped<L> {
     }
 
     fn locate(&self, lpn: u32) -> Option<u32> {
-        Some(self.superblocks.find(lpn)).filter(|ppn| *ppn != crate::flash::NONE)
+        Some(self.superblocks.find(lpn)).filter(|ppn| *ppn != profile::flash::NONE)
     }
 
     fn counts(&self) -> &Counts {

@@ -8,10 +8,11 @@
 
 use std::collections::VecDeque;
 
+use profile::flash::NONE;
+
 use super::Layer;
 use super::superblocks::{Superblocks, Work};
 use crate::SnapshotError;
-use crate::flash::geometry::NONE;
 use crate::flash::nand::Nand;
 use crate::flash::snapshot::{Reader, Writer};
 use crate::observe::Watch;

@@ -14,14 +14,15 @@
 //! superblock are programmed in ascending order, each once between two erases; a superblock is
 //! erased only when no page of it is live.
 
+use profile::flash::{FlashParameters, Geometry, NONE};
+
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::device::PathApart;
-use crate::flash::geometry::NONE;
 use crate::flash::mapping::{PageRead, PageWrite};
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Counts, FlashParameters, Geometry};
+use crate::flash::{Blocks, Counts};
 use crate::observe::{Cause, ForGc, Watch};
 
 /// What a merge works with: the dies, from when on, and who watches.

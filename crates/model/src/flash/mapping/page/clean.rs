@@ -14,11 +14,12 @@
 //!
 //! Invariants: only live pages move, each once; a victim is erased when no live page is left.
 
+use profile::flash::{GcMode, NONE};
+
 use super::{Cleaning, NO_CLEANING, PageMapped};
 use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
-use crate::flash::gc::{GcMode, Victim};
-use crate::flash::geometry::NONE;
+use crate::flash::gc::Victim;
 use crate::flash::nand::Nand;
 use crate::observe::Watch;
 

@@ -16,18 +16,19 @@ pub mod slc;
 mod state;
 mod steady;
 
+use profile::flash::{FlashParameters, GcMode, Geometry, Isolation, NONE};
+
 use super::{Mapping, PageRead, PageWrite, write_out};
 use crate::SnapshotError;
 use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
 use crate::flash::device::PathApart;
-use crate::flash::gc::{GcMode, Victim};
-use crate::flash::geometry::NONE;
+use crate::flash::gc::Victim;
 use crate::flash::nand::{Nand, PageAt};
 use crate::flash::snapshot::{Reader, Writer};
 use crate::flash::streams::{StreamCounts, Tally};
 use crate::flash::wear::WearLevelling;
-use crate::flash::{Blocks, Counts, FlashParameters, Geometry, Isolation};
+use crate::flash::{Blocks, Counts};
 use crate::observe::{Cause, Watch};
 
 /// An open block and where the next page of it goes.

@@ -13,6 +13,8 @@
 
 use std::collections::VecDeque;
 
+use profile::flash::{FlashParameters, NONE, SlcParameters, WhenFull};
+
 use super::super::{Mapping, PageRead, PageWrite};
 use super::{CLOSED, Frontier, PageMapped};
 use crate::SnapshotError;
@@ -20,11 +22,9 @@ use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
 use crate::flash::device::PathApart;
 use crate::flash::gc::Victim;
-use crate::flash::geometry::NONE;
 use crate::flash::nand::{Nand, PageAt};
-use crate::flash::slc::{SlcParameters, WhenFull};
 use crate::flash::snapshot::{Reader, Writer};
-use crate::flash::{Blocks, Counts, FlashParameters};
+use crate::flash::{Blocks, Counts};
 use crate::observe::{Cause, Purpose, Watch};
 
 /// The blocks of the cache in one plane.

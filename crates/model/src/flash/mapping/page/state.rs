@@ -1,11 +1,12 @@
 //! Audit, snapshot and restore of the page map.
 
+use profile::flash::NONE;
+
 use super::{CLOSED, Cleaning, Frontier, PageMapped};
 use crate::SnapshotError;
 use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::Victim;
-use crate::flash::geometry::NONE;
 use crate::flash::snapshot::{Reader, Writer};
 
 impl<V: Victim, A: Allocation> PageMapped<V, A> {

@@ -10,10 +10,11 @@
 //! Invariants: those of the page map, audited in tests; the amplification of the first writes is
 //! that of the long run within 2 %.
 
+use profile::flash::Order;
 use stats::rng::{Rng, mix};
 
 use super::{Frontier, PageMapped};
-use crate::flash::allocation::{Allocation, Order};
+use crate::flash::allocation::Allocation;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::Victim;
 

@@ -1,0 +1,180 @@
+//! Shipped profiles load, texts round-trip, and what is impossible is refused where it stands.
+
+use events::Hint;
+use proptest::prelude::*;
+
+use super::*;
+
+fn shipped_profile(name: &str) -> Profile {
+    Profile::from_toml(find_shipped(name).expect("it ships"), name).expect("it is sound")
+}
+
+#[test]
+fn every_shipped_profile_loads_under_its_own_name() {
+    for (name, text) in shipped() {
+        let profile = Profile::from_toml(text, name).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(profile.name(), *name);
+        assert!(!profile.profile.sources.is_empty(), "{name} names no source");
+    }
+    assert!(shipped().windows(2).all(|pair| pair[0].0 < pair[1].0), "alphabetical");
+}
+
+#[test]
+fn what_is_written_reads_back_equal() {
+    for (name, text) in shipped() {
+        let profile = Profile::from_toml(text, name).expect("it is sound");
+        let written = profile.to_toml();
+        assert_eq!(Profile::from_toml(&written, name).as_ref(), Ok(&profile), "{written}");
+        let without = profile.without_cache();
+        assert_eq!(Profile::from_toml(&without.to_toml(), name), Ok(without));
+    }
+}
+
+#[test]
+fn a_written_profile_is_one_that_a_person_can_read() {
+    let mut profile = shipped_profile("fuji-xerox-gigaexpress");
+    profile.validation = Some(Validation {
+        error_ratio: 0.05,
+        interval: [0.04, 0.06],
+        device_against_itself: Some(0.03),
+        trace: "order-entry, 4 users".to_owned(),
+        date: "2026-11-21".to_owned(),
+    });
+    insta::assert_snapshot!(profile.to_toml(), @r#"
+    [profile]
+    name = "fuji-xerox-gigaexpress"
+    description = "Fuji Xerox GigaExpress 16 GB, a DRAM SSD on a PCI Express card. Oi publishes its capacity and interface, not its speed."
+    class = "dram-ssd"
+    sources = ["Oi, OLTP on a DRAM SSD, 2007, Table 1"]
+
+    [state]
+    condition = "steady"
+    measured = "2007"
+
+    [device]
+    kind = "ram"
+    capacity = "16GB"
+    interface_mb_per_s = { value = 250.0, source = "not published; one lane of PCI Express 1.0", assumed = true }
+    latency_us = { value = 15.0, source = "not published; Texas Memory states at most 15 us for the RamSan-440, a DRAM SSD of 2008", assumed = true }
+    ports = { value = 4.0, source = "not published", assumed = true }
+
+    [validation]
+    error_ratio = 0.05
+    interval = [0.04, 0.06]
+    device_against_itself = 0.03
+    trace = "order-entry, 4 users"
+    date = "2026-11-21"
+    "#);
+}
+
+/// Replaces one line of a shipped profile and says what becomes of it.
+fn refusal(name: &str, line: &str, replacement: &str) -> Error {
+    let text = find_shipped(name).expect("it ships");
+    assert!(text.contains(line), "{name} has no '{line}'");
+    Profile::from_toml(&text.replacen(line, replacement, 1), "my.toml").expect_err(replacement)
+}
+
+fn check_refusal(name: &str, (line, replacement): (&str, &str), expected: &str) {
+    let error = refusal(name, line, replacement);
+    assert!(error.to_string().starts_with(expected), "{error}\n  expected {expected}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn impossible_devices_are_refused_with_field_and_line() {
+    let parallelism = "parallelism = { value = 36";
+    for (line, value, expected) in [
+        (parallelism, "0", "my.toml:19: device.parallelism: it must be at least 1"),
+        (parallelism, "1.5", "my.toml:19: device.parallelism: it must be a whole number"),
+        (parallelism, "nan", "my.toml:19: device.parallelism: it must be a whole number"),
+        ("base_us = { value = 76.4", "-1", "my.toml:22: device.read.sequential.base_us: it is neg"),
+        ("us_per_kib = { value = 0.366", "inf", "my.toml:23: device.read.sequential.us_per_kib: "),
+        (
+            "ceiling_iops = { value = 450000",
+            "0",
+            "my.toml:29: device.read.random.ceiling_iops: it must be above zero",
+        ),
+    ] {
+        let (key, _) = line.rsplit_once(' ').expect("a value");
+        check_refusal("intel-p3700", (line, &format!("{key} {value}")), expected);
+    }
+    check_refusal(
+        "intel-p3700",
+        ("[0.0, 0.93], ", ""),
+        "my.toml:50: device.residual[0].quantiles: probabilities must run from 0 to 1",
+    );
+    check_refusal(
+        "intel-p3700",
+        ("capacity = \"800GB\"", "capacity = 0"),
+        "my.toml:17: device.capacity: a device holds at least one byte",
+    );
+    check_refusal(
+        "intel-p3700",
+        ("source = \"Tom's Hardware\" }", "source = \"\" }"),
+        "my.toml:24: device.read.sequential.ceiling_mb_per_s: its source is empty",
+    );
+}
+
+#[test]
+fn of_several_tables_the_right_one_is_named() {
+    let text = find_shipped("intel-p3700").expect("it ships");
+    let second = "\n[[device.residual]]\nop = \"write\"\nsource = \"x\"\nquantiles = []\n";
+    let error = Profile::from_toml(&format!("{text}{second}"), "my.toml").expect_err("empty");
+    assert_eq!(error.to_string(), "my.toml:58: device.residual[1].quantiles: the table is empty");
+}
+
+#[test]
+fn impossible_caches_are_refused_with_field_and_line() {
+    for (line, replacement, expected) in [
+        ("capacity_mb = { value = 16", "capacity_mb = { value = 0", "41: write_cache.capacity_mb"),
+        (
+            "capacity_mb = { value = 16",
+            "capacity_mb = { value = 0.004",
+            "41: write_cache.capacity_mb: a cache holds at least one line",
+        ),
+        ("line = \"4KiB\"", "line = 5000", "42: write_cache.line: a line is a power of two"),
+        ("ports = { value = 1", "ports = { value = 0", "45: write_cache.ports"),
+        ("value = 0.9", "value = 1.1", "46: write_cache.high_watermark: a share"),
+        ("value = 0.5", "value = 0.95", "47: write_cache.low_watermark: it is above"),
+    ] {
+        check_refusal("mtron-pro-7500", (line, replacement), &format!("my.toml:{expected}"));
+    }
+}
+
+#[test]
+fn malformed_texts_are_refused_with_their_line() {
+    for (line, replacement, expected) in [
+        ("kind = \"linear\"", "kind = \"quantum\"", "my.toml:16: unknown variant `quantum`"),
+        ("kind = \"linear\"", "", "my.toml:15: missing field `kind`"),
+        ("condition = ", "kind = \"ram\"\ncondition = ", "my.toml:11: unknown field `kind`"),
+        ("capacity = ", "capacty = ", "my.toml:17: unknown field `capacty`"),
+        ("capacity = \"800GB\"", "capacity = \"much\"", "my.toml:17: 'much' is not a size"),
+        ("[device.flush]", "[device.flush", "my.toml:43: "),
+        ("[profile]", "", "my.toml:4: unknown field `class`"),
+        ("op = \"read\"", "op = \"erase\"", "my.toml:47: unknown variant `erase`"),
+    ] {
+        check_refusal("intel-p3700", (line, replacement), expected);
+    }
+    let error = Profile::from_toml("", "empty.toml").expect_err("nothing in it");
+    assert_eq!(error.to_string(), "empty.toml:1: missing field `device`");
+}
+
+#[test]
+fn a_profile_changed_in_code_is_checked_on_request() {
+    let mut profile = shipped_profile("mtron-pro-7500");
+    profile.write_cache.as_mut().expect("it has a cache").capacity_mb.value = -1.0;
+    let error = profile.check().expect_err("a negative cache");
+    assert!(error.to_string().contains("mtron-pro-7500:0: write_cache.capacity_mb"), "{error}");
+    assert_eq!(profile.without_cache().check(), Ok(()));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(at in 0usize..3000, with in "[\\[\\]=\"{},a0.\\n-]{0,6}") {
+        let text = find_shipped("intel-p3700").expect("it ships");
+        let at = at.min(text.len());
+        if text.is_char_boundary(at) {
+            let _ = Profile::from_toml(&format!("{}{with}{}", &text[..at], &text[at..]), "x");
+        }
+    }
+}
