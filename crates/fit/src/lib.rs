@@ -152,6 +152,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
         device: DeviceSpec::Linear(Box::new(linear)),
         write_cache: None,
         validation: None,
+        cost: None,
     };
     if let Some(burst) = burst {
         cache::apply(&mut profile, &burst);

@@ -1,5 +1,6 @@
 //! What a profile must satisfy to be of a device that can exist.
 
+use crate::cost::check_cost;
 use crate::flash::check_flash;
 use crate::hdd::check_hdd;
 use crate::linear::check_linear;
@@ -16,6 +17,9 @@ pub(crate) fn profile(profile: &Profile) -> Result<(), Flaw> {
         && !(0.0..=1.0).contains(&fill)
     {
         return flaw("state.fill", "a share lies between 0 and 1");
+    }
+    if let Some(cost) = &profile.cost {
+        check_cost(cost)?;
     }
     match &profile.device {
         DeviceSpec::Linear(linear) => check_linear(linear)?,

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod cost;
 mod diff;
 pub mod disksim;
 mod error;
@@ -33,6 +34,7 @@ mod tests;
 mod text;
 pub mod write_cache;
 
+pub use cost::CostSpec;
 pub use diff::{Difference, Side, diff};
 pub use error::Error;
 pub use parameter::Parameter;
@@ -61,6 +63,9 @@ pub struct Profile {
     /// How well it predicts the device, where that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
+    /// What it costs, where somebody published it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostSpec>,
 }
 
 impl Profile {

@@ -18,9 +18,11 @@ macro_rules! shipped {
 
 static SHIPPED: &[(&str, &str)] = shipped![
     "aws-gp3",
+    "aws-io2",
     "crucial-mx500",
     "fuji-xerox-gigaexpress",
     "fusion-io-iodrive-duo",
+    "gcp-pd-balanced",
     "generic-slc-8g",
     "generic-tlc-48g",
     "hgst-hds72107",

@@ -11,7 +11,7 @@ use crate::hdd::HddSpec;
 use crate::linear::LinearSpec;
 use crate::ram::RamSpec;
 use crate::write_cache::WriteCacheSpec;
-use crate::{About, DeviceSpec, Error, Profile, StateOf, Validation, check};
+use crate::{About, CostSpec, DeviceSpec, Error, Profile, StateOf, Validation, check};
 
 /// A profile with `[device]` read as `D`.
 ///
@@ -28,6 +28,8 @@ struct Document<D> {
     write_cache: Option<WriteCacheSpec>,
     #[serde(default)]
     validation: Option<Validation>,
+    #[serde(default)]
+    cost: Option<CostSpec>,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +89,7 @@ fn assemble<D>(document: Document<D>, device: impl Fn(D) -> DeviceSpec) -> Profi
         device: device(document.device),
         write_cache: document.write_cache,
         validation: document.validation,
+        cost: document.cost,
     }
 }
 
@@ -164,6 +167,7 @@ const ORDER: &[&str] = &[
     "device",
     "write_cache",
     "validation",
+    "cost",
     "name",
     "description",
     "class",

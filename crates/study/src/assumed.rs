@@ -26,7 +26,7 @@ impl Count {
     /// The parameters of a profile's text; none where it is no TOML.
     pub fn of(text: &str) -> Self {
         let mut count = Self::default();
-        if let Ok(profile) = text.parse::<toml::Table>() {
+        if let Some(profile) = behaviour(text) {
             walk(&Value::Table(profile), &mut Vec::new(), &mut |_, _, assumed| {
                 count.all += 1;
                 count.assumed += u32::from(assumed);
@@ -41,9 +41,16 @@ impl Count {
     }
 }
 
+/// The profile without its price, which no transaction is slower for.
+fn behaviour(text: &str) -> Option<toml::Table> {
+    let mut profile = text.parse::<toml::Table>().ok()?;
+    profile.remove("cost");
+    Some(profile)
+}
+
 /// The profile with each assumed number halved, and doubled: two texts a number.
 pub fn variants(text: &str) -> Vec<String> {
-    let Ok(profile) = text.parse::<toml::Table>() else { return Vec::new() };
+    let Some(profile) = behaviour(text) else { return Vec::new() };
     let profile = Value::Table(profile);
     let mut places = Vec::new();
     walk(&profile, &mut Vec::new(), &mut |path, table, assumed| {
@@ -127,7 +134,8 @@ mod tests {
     const PROFILE: &str = "\
 [device]\nkind = 'linear'\nports = { value = 4, source = 'not published', assumed = true }\n\
 rate = { value = 250.0, source = 'the maker' }\nlist = [{ value = 1, source = 'x' }]\n\
-[device.queue]\nsource = 'a guess'\nassumed = true\ndepth = 32\n";
+[device.queue]\nsource = 'a guess'\nassumed = true\ndepth = 32\n\
+[cost]\nusd = { value = 9, source = 'a shop', assumed = true }\n";
 
     #[test]
     fn parameters_are_counted_with_what_is_assumed() {

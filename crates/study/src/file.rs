@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
 use crate::Error;
+use crate::cost::Asked;
 
 /// The study of a disk with an embedded database.
 pub const QUICKSTART: &str = include_str!("../../../studies/quickstart.toml");
@@ -38,7 +39,10 @@ pub struct StudyFile {
     /// How the simulation is checked against the real disk.
     #[serde(default)]
     pub validate: Validate,
-    /// Devices to simulate the captured I/O on, besides the fitted one.
+    /// What storage is to be paid for.
+    #[serde(default)]
+    pub cost: Asked,
+    /// Devices to ask about, besides the disk under the run directory.
     #[serde(default)]
     pub scenario: Vec<Scenario>,
 }
@@ -396,6 +400,9 @@ impl StudyFile {
             if value < Nanos::from_secs_f64(1.0) {
                 return Err((key, format!("{value} is too short to measure anything; from 1s on")));
             }
+        }
+        if !(self.cost.years.is_finite() && self.cost.years > 0.0) {
+            return Err(("years", format!("{} is no time to use a drive", self.cost.years)));
         }
         self.check_scenarios()
     }

@@ -12,6 +12,7 @@
 pub mod advice;
 pub mod assumed;
 pub mod compare;
+pub mod cost;
 pub mod doctor;
 pub mod error;
 pub mod file;

@@ -66,7 +66,7 @@ pub struct OltpSummary {
     /// Bytes per transaction by layer and file class.
     pub io: Vec<LayerSummary>,
     /// What took the time of the transactions: `device`, `cpu` or `mixed`; of a server, what takes
-    /// most of the simulated response time, such as `log flush`.
+    /// most of the response time, such as `log flush`.
     pub limited_by: String,
     /// Share of the writer's time spent waiting for the device.
     pub device_share: f64,
@@ -167,9 +167,8 @@ impl StudyResult {
             result.places = run.read_json(stages::places::PLACES)?;
             let captured = captured(run)?;
             let accounts = captured.accounts_of_io();
-            let limits = result.places.first().and_then(|here| here.predicted.as_ref());
             result.oltp = summary(&oltp, accounts.as_ref());
-            if let Some(first) = limits.and_then(|predicted| predicted.limits.first()) {
+            if let Some(first) = captured.server.as_ref().and_then(|run| run.limits.first()) {
                 result.oltp.limited_by.clone_from(&first.what);
             }
             return Ok(result);

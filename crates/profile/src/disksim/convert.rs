@@ -50,6 +50,7 @@ pub(super) fn profile(
         device: DeviceSpec::Hdd(Box::new(device)),
         write_cache: None,
         validation: None,
+        cost: None,
     };
     profile.check()?;
     Ok(Imported { profile, ignored: ignored(disk)? })

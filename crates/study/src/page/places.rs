@@ -1,18 +1,20 @@
 //! The page of a study whose load really ran, here and on emulated devices: the devices ranked, with
 //! what was measured beside what was predicted, and the run that the predictions rest on.
 
+use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Table, format};
 
 use super::transactions;
 use crate::prove::{Compared, HERE, Place};
 use crate::result::StudyResult;
-use crate::runs::{Run, page::server_section};
+use crate::runs::Run;
+use crate::runs::page::{limited_by, server_section};
 
 /// Fills the page of a study with its cards and sections; `captured` is the run here that the
 /// predictions rest on.
 pub(super) fn fill(page: Page, captured: &Run, result: &StudyResult) -> Page {
     let accounts = captured.accounts_of_io();
-    let page = headline(page, result)
+    let page = headline(page, captured, result)
         .section(devices(result))
         .section(by_kind(result))
         .section(transactions::section(&captured.result, accounts.as_ref()));
@@ -22,27 +24,33 @@ pub(super) fn fill(page: Page, captured: &Run, result: &StudyResult) -> Page {
     }
 }
 
-fn headline(page: Page, result: &StudyResult) -> Page {
+fn headline(page: Page, captured: &Run, result: &StudyResult) -> Page {
     let Some(here) = result.places.first() else { return page };
     let page = match throughput(here) {
         Some(here) => page.fact(
-            "Here",
+            "This disk",
             format!("{} transactions per minute", format::count(here.measured)),
             spread_words(here.spread),
         ),
         None => page,
     };
-    let page = match limit_words(here).split_once(", then ") {
-        Some((first, rest)) => page.fact("Limited by", first, format!("then {rest}")),
-        None => page.fact("Limited by", limit_words(here), "share of the response time, simulated"),
-    };
-    let page = match ranked(result).into_iter().find(|place| place.name != HERE) {
-        Some(best) => {
-            let found = throughput(best).map_or(0.0, |found| found.measured);
-            let per_min = format!("{} transactions per minute", format::count(found));
-            page.fact("Fastest of the other devices", best.name.clone(), per_min)
-        }
+    let limits = measured_limits(captured);
+    let limits = if limits.is_empty() { predicted_limits(here) } else { limits };
+    let page = limited_by(page, limits);
+    let ranked = ranked(result);
+    let others = || ranked.iter().copied().filter(|place| place.name != HERE);
+    let page = match others().next() {
+        Some(best) => page.fact("Fastest of the others", best.name.clone(), speed_words(best)),
         None => page,
+    };
+    let dear = |place: &&Place| usd_per_million(place).unwrap_or(f64::MAX);
+    let page = match others().min_by(|a, b| dear(a).total_cmp(&dear(b))) {
+        Some(cheapest) if usd_per_million(cheapest).is_some() => page.fact(
+            "Cheapest transactions",
+            cheapest.name.clone(),
+            format!("{} per million; {}", usd(dear(&cheapest)), speed_words(cheapest)),
+        ),
+        _ => page,
     };
     let errors: Vec<f64> =
         emulated(result).filter_map(|place| throughput(place)?.error()).collect();
@@ -50,9 +58,36 @@ fn headline(page: Page, result: &StudyResult) -> Page {
         Some(worst) => page.fact(
             "Error of the predictions",
             format!("{} at most", format::percent(worst)),
-            format!("of transactions per minute, on {} devices; the runs decide", errors.len()),
+            format!("of transactions per minute, on {} devices", errors.len()),
         ),
         None => page,
+    }
+}
+
+/// Where the time of the captured run went, as measured.
+fn measured_limits(captured: &Run) -> &[Limit] {
+    captured.server.as_ref().map_or(&[], |server| &server.limits)
+}
+
+fn predicted_limits(place: &Place) -> &[Limit] {
+    place.predicted.as_ref().map_or(&[], |found| &found.limits)
+}
+
+fn speed_words(place: &Place) -> String {
+    format!("{} transactions per minute", format::count(speed(place)))
+}
+
+/// What a million transactions cost at a place, where its price is known.
+fn usd_per_million(place: &Place) -> Option<f64> {
+    let per_min = speed(place);
+    place.cost.as_ref().filter(|_| per_min > 0.0).map(|cost| cost.usd_per_million(per_min))
+}
+
+fn usd(usd: f64) -> String {
+    match usd {
+        large if large >= 100.0 => format!("{large:.0} USD"),
+        middle if middle >= 1.0 => format!("{middle:.2} USD"),
+        small => format!("{small:.3} USD"),
     }
 }
 
@@ -85,15 +120,14 @@ fn ranked(result: &StudyResult) -> Vec<&Place> {
     places
 }
 
-/// `log flush 62 %, then processors 30 %`.
-fn limit_words(place: &Place) -> String {
-    let limits = place.predicted.as_ref().map_or(&[][..], |found| &found.limits);
+/// `log flush 62 %, processors 30 %`.
+fn limit_words(limits: &[Limit]) -> String {
     let words = limits
         .iter()
         .take(2)
         .map(|limit| format!("{} {}", limit.what, format::percent(limit.share)));
     let words: Vec<String> = words.collect();
-    if words.is_empty() { format::NOTHING.to_owned() } else { words.join(", then ") }
+    if words.is_empty() { format::NOTHING.to_owned() } else { words.join(", ") }
 }
 
 fn devices(result: &StudyResult) -> Section {
@@ -130,76 +164,119 @@ fn devices(result: &StudyResult) -> Section {
         )
         .figure(figure)
         .table(rank_table(&places))
+        .table(about_table(&places))
 }
 
 fn name(place: &Place) -> String {
     if place.name == HERE { "this disk".to_owned() } else { place.name.clone() }
 }
 
-/// What the table of devices says of one of them.
-struct Ranked {
-    cells: [String; 7],
-    assumed: String,
-    description: String,
-}
-
-/// Heads of [`Ranked::cells`].
-const HEADS: [&str; 7] =
-    ["Device", "Transactions/min", "p99", "Predicted", "Error", "A/A", "Limited by"];
-
-impl Ranked {
-    fn of(place: &Place) -> Self {
-        let nothing = || format::NOTHING.to_owned();
-        let figures = place.compared();
-        let measured = figures.first();
-        let p99 = figures.iter().find(|figure| figure.name.ends_with("p99 ms"));
-        // This disk comes out as it was captured: that is no prediction.
-        let is_predicted = place.name != HERE;
-        let predicted = place.predicted.as_ref().filter(|_| is_predicted);
-        let error = measured.and_then(Compared::error).filter(|_| is_predicted);
-        let why = place.not_predicted.as_ref();
-        Self {
-            cells: [
-                name(place),
-                measured.map_or_else(nothing, |found| format::count(found.measured)),
-                p99.map_or_else(nothing, |p99| ms(p99.measured)),
-                predicted.map_or_else(nothing, |found| {
-                    format::count(found.figures.transactions_per_min)
-                }),
-                error.map_or_else(nothing, signed),
-                measured.and_then(|found| found.spread).map_or_else(nothing, format::percent),
-                limit_words(place),
-            ],
-            assumed: match place.values {
-                0 => nothing(),
-                all => format!("{} of {all}", place.assumed_values),
-            },
-            description: why.map_or_else(
-                || place.description.clone(),
-                |why| format!("{} Not predicted: {why}.", place.description),
-            ),
-        }
-    }
-}
+/// Heads of the ranking.
+const HEADS: [&str; 9] = [
+    "Device",
+    "Transactions/min",
+    "p99",
+    "USD/month",
+    "USD/million",
+    "Predicted",
+    "Error",
+    "A/A",
+    "Limited by",
+];
 
 /// The devices, fastest first, as rows for the terminal: a head, then one a device.
 pub fn ranking(result: &StudyResult) -> Vec<Vec<String>> {
     let head = HEADS.iter().map(|head| head.to_uppercase()).collect();
-    let rows = ranked(result).into_iter().map(|place| Ranked::of(place).cells.to_vec());
-    std::iter::once(head).chain(rows).collect()
+    let places = ranked(result);
+    std::iter::once(head).chain(rows(&places)).collect()
+}
+
+/// One row a place. In parentheses stands its rank in a column that more than one place has.
+fn rows(places: &[&Place]) -> Vec<Vec<String>> {
+    let column =
+        |of: &dyn Fn(&Place) -> Option<f64>, more_is_better: bool, text: fn(f64) -> String| {
+            let values: Vec<Option<f64>> = places.iter().map(|place| of(place)).collect();
+            let rank = |value: f64| {
+                let is_ahead =
+                    |other: &&f64| if more_is_better { **other > value } else { **other < value };
+                1 + values.iter().flatten().filter(is_ahead).count()
+            };
+            let is_ranked = values.iter().flatten().count() > 1;
+            let cell = |value: &Option<f64>| match value {
+                Some(value) if is_ranked => format!("{} ({})", text(*value), rank(*value)),
+                Some(value) => text(*value),
+                None => format::NOTHING.to_owned(),
+            };
+            values.iter().map(cell).collect::<Vec<String>>()
+        };
+    let measured = |place: &Place| throughput(place).map(|found| found.measured);
+    let columns = [
+        column(&measured, true, format::count),
+        column(&p99_ms, false, ms),
+        column(&|place| Some(place.cost.as_ref()?.usd_per_month), false, |usd| format!("{usd:.2}")),
+        column(&usd_per_million, false, |usd| format!("{usd:.3}")),
+    ];
+    let row = |(index, place): (usize, &&Place)| {
+        let [per_min, p99, month, million] = columns.each_ref().map(|column| column[index].clone());
+        let nothing = || format::NOTHING.to_owned();
+        // This disk comes out as it was captured: that is no prediction.
+        let predicted = place.predicted.as_ref().filter(|_| place.name != HERE);
+        let found = throughput(place);
+        let error = found.as_ref().and_then(Compared::error).filter(|_| place.name != HERE);
+        let predicted =
+            predicted.map_or_else(nothing, |one| format::count(one.figures.transactions_per_min));
+        let (error, spread) = (
+            error.map_or_else(nothing, signed),
+            found.and_then(|found| found.spread).map_or_else(nothing, format::percent),
+        );
+        let limits = limit_words(predicted_limits(place));
+        vec![name(place), per_min, p99, month, million, predicted, error, spread, limits]
+    };
+    places.iter().enumerate().map(row).collect()
+}
+
+/// p99 of the kind that the ranking shows: the first of the workload.
+fn p99_ms(place: &Place) -> Option<f64> {
+    let figures = place.compared();
+    let found = figures.iter().find(|figure| figure.name.ends_with("p99 ms"))?;
+    Some(found.measured)
 }
 
 fn rank_table(places: &[&Place]) -> Table {
     let mut columns = vec![Column::text(HEADS[0])];
-    columns.extend(HEADS[1..6].iter().map(|head| Column::number(*head, "")));
-    columns.extend([HEADS[6], "Values assumed", "What it is"].map(Column::text));
-    let caption = "p99 is that of the first kind of transaction below. Limited by: shares of the \
-                   response time, simulated; on this disk with the factor that makes the capture \
-                   itself come out right.";
+    columns.extend(HEADS[1..8].iter().map(|head| Column::number(*head, "")));
+    columns.push(Column::text(HEADS[8]));
+    let caption = "In parentheses: the rank. p99 is that of the first kind of transaction below. USD \
+                   per million transactions is for a device that is as busy around the clock; only \
+                   storage is counted. Limited by: shares of the response time, simulated; on this \
+                   disk with the factor that makes the capture itself come out right.";
     let table = Table::new("device-table", "Devices, fastest first", columns).caption(caption);
-    places.iter().fold(table, |table, place| {
-        let Ranked { cells, assumed, description } = Ranked::of(place);
-        table.row(cells.into_iter().chain([assumed, description]))
+    rows(places).into_iter().fold(table, Table::row)
+}
+
+/// What each device is, what its price is and how much of it is assumed.
+fn about_table(places: &[&Place]) -> Table {
+    let columns = ["Device", "What it is", "What is paid for", "Values assumed"].map(Column::text);
+    let table = Table::new("about-table", "What they are", columns.to_vec());
+    places.iter().filter(|place| place.name != HERE).fold(table, |table, place| {
+        let paid = place.cost.as_ref().map_or_else(
+            || "no price in its profile, or too small".to_owned(),
+            |cost| {
+                format!(
+                    "{}{}",
+                    cost.terms,
+                    if cost.assumed { "; the price is assumed" } else { "" }
+                )
+            },
+        );
+        let not_predicted = place.not_predicted.as_ref();
+        let why = not_predicted.map_or_else(String::new, |why| format!(" Not predicted: {why}."));
+        table.row([
+            name(place),
+            format!("{}{why}", place.description),
+            paid,
+            format!("{} of {}", place.assumed_values, place.values),
+        ])
     })
 }
 

@@ -15,6 +15,7 @@ mod step;
 use ::predict::Limit;
 use events::Warning;
 use oltp::OltpResult;
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use step::Served;
@@ -22,6 +23,7 @@ pub(crate) use step::{Watch, Workshop};
 
 use crate::Error;
 use crate::assumed::Count;
+use crate::cost::{Asked, Cost};
 use crate::file::{Scenario, StudyFile};
 use crate::scenarios::read_profile;
 
@@ -85,6 +87,8 @@ pub struct Place {
     pub log: Option<String>,
     /// One line about the device.
     pub description: String,
+    /// What it costs, where its profiles name a price.
+    pub cost: Option<Cost>,
     /// Values of its profiles that nobody published or measured.
     pub assumed_values: u32,
     /// All values of its profiles.
@@ -135,29 +139,34 @@ impl Place {
     pub(crate) fn all(study: &StudyFile) -> Result<Vec<Self>, Error> {
         let mut places = vec![Self { name: HERE.to_owned(), ..Self::default() }];
         for scenario in &study.scenario {
-            places.push(Self::of(scenario)?);
+            places.push(Self::of(scenario, &study.cost)?);
         }
         Ok(places)
     }
 
-    fn of(scenario: &Scenario) -> Result<Self, Error> {
-        let mut count = Count::default();
-        let mut descriptions = Vec::new();
-        for name in std::iter::once(&scenario.profile).chain(&scenario.log) {
-            let profile = read_profile(name)?;
-            let own = Count::of(&profile.to_toml());
-            count = Count { all: count.all + own.all, assumed: count.assumed + own.assumed };
-            descriptions.push(profile.profile.description);
-        }
-        Ok(Self {
+    fn of(scenario: &Scenario, asked: &Asked) -> Result<Self, Error> {
+        let data = read_profile(&scenario.profile)?;
+        let log = scenario.log.as_deref().map(read_profile).transpose()?;
+        let cost_of = |profile: &Profile, size| Cost::of(profile.cost.as_ref(), size, asked.years);
+        let mut place = Self {
             name: scenario.title(),
             profile: scenario.profile.clone(),
             log: scenario.log.clone(),
-            description: descriptions.join(" Log: "),
-            assumed_values: count.assumed,
-            values: count.all,
+            description: data.profile.description.clone(),
+            cost: cost_of(&data, asked.size),
             ..Self::default()
-        })
+        };
+        if let Some(log) = &log {
+            place.description.push_str(&format!(" Log: {}", log.profile.description));
+            let both = place.cost.zip(cost_of(log, asked.log_size));
+            place.cost = both.map(|(data, log)| data.and(&log));
+        }
+        for profile in std::iter::once(&data).chain(&log) {
+            let count = Count::of(&profile.to_toml());
+            place.values += count.all;
+            place.assumed_values += count.assumed;
+        }
+        Ok(place)
     }
 
     /// Every figure of the place.

@@ -19,6 +19,7 @@ use capture::server::ServerAccounts;
 use dbms::statistics::Activity;
 use dbms::{Places, ServerCpu, Settings};
 use oltp::OltpResult;
+use predict::Limit;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -75,6 +76,10 @@ pub struct ServerRun {
     pub activity: Option<Activity>,
     /// What was seen from outside: I/O by layer and file class, processor time by whom.
     pub accounts: Option<ServerAccounts>,
+    /// What the time of its transactions went to, as measured, largest first; empty where their system
+    /// calls were not captured.
+    #[serde(default)]
+    pub limits: Vec<Limit>,
 }
 
 impl ServerRun {

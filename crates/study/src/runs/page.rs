@@ -1,6 +1,7 @@
 //! Pages of runs: one configuration repeated, one setting swept, two sets compared.
 
 use oltp::Workload;
+use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
 
 use super::compare::{Compared, Verdict};
@@ -123,6 +124,15 @@ fn spread(set: &RunSet, of: impl Fn(&Run) -> Option<f64>) -> Option<(f64, f64, f
     Some((stats::quantile::quantile_sorted_f64(&values, 0.5), low, high))
 }
 
+/// The card of what the time of transactions went to, where that is known.
+pub(crate) fn limited_by(page: Page, limits: &[Limit]) -> Page {
+    let Some((first, others)) = limits.split_first() else { return page };
+    let words = |limit: &Limit| format!("{} {}", limit.what, format::percent(limit.share));
+    let others: Vec<String> = others.iter().map(words).collect();
+    let rest = format!("of the response time; {}", others.join(", "));
+    page.fact("Limited by", words(first), rest)
+}
+
 fn facts(page: Page, set: &RunSet) -> Page {
     if set.over.is_some() {
         return page;
@@ -139,6 +149,10 @@ fn facts(page: Page, set: &RunSet) -> Page {
         ("CPU of the client", " us per transaction", |run| Some(run.client_us())),
         ("CPU of the server", " us per transaction", Run::server_us),
     ];
+    let page = match set.runs.last().and_then(|run| run.server.as_ref()) {
+        Some(server) => limited_by(page, &server.limits),
+        None => page,
+    };
     all.into_iter().fold(page, |page, (name, unit, of)| match spread(set, of) {
         Some((middle, low, high)) => {
             let detail = format!("{} to {}", format::count(low), format::count(high));

@@ -12,6 +12,8 @@ use dbms::statistics::{Activity, Statistics};
 use dbms::{Instance, Login, ServerCpu};
 use events::{Event, Sink};
 use oltp::{Options, Phase};
+use predict::Limit;
+use trace::Trace;
 
 use super::make::Made;
 use super::{Run, ServerRun};
@@ -53,7 +55,7 @@ pub(super) fn make(
 /// What is kept of a watch.
 struct Seen {
     server: ServerRun,
-    traces: Vec<(String, trace::Trace)>,
+    traces: Vec<(String, Trace)>,
     transactions: Vec<TransactionIo>,
 }
 
@@ -143,6 +145,7 @@ impl<'a> Watch<'a> {
             cpu: None,
             activity: None,
             accounts: None,
+            limits: Vec::new(),
         };
         let (mut traces, mut each) = (Vec::new(), Vec::new());
         let Some(mut ended) = self.ended else {
@@ -152,6 +155,7 @@ impl<'a> Watch<'a> {
         server.activity = ended.activity;
         if let Some(Ok(logical)) = &mut ended.logical {
             each = attribute(logical, spans);
+            server.limits = limits(&logical.trace, &each);
         }
         if let Some(cpu) = ended.clock {
             let off = Unavailable {
@@ -175,6 +179,34 @@ impl<'a> Watch<'a> {
         }
         Seen { server, traces, transactions: each }
     }
+}
+
+/// What the response time of the transactions went to: their own I/O and the wait for another's flush
+/// of the log are seen as such, and so is the client; the rest is computing and waiting for a
+/// processor or a lock.
+fn limits(logical: &Trace, each: &[TransactionIo]) -> Vec<Limit> {
+    let Some((service, chains)) = logical.captured() else { return Vec::new() };
+    let log_class = logical.streams.iter().position(|stream| stream.name == "log");
+    let (mut log, mut data) = (0, 0);
+    for at in (0..logical.count()).filter(|&at| chains.transaction[at] != 0) {
+        let is_log = Some(usize::from(logical.stream[at])) == log_class;
+        *(if is_log { &mut log } else { &mut data }) += service[at];
+    }
+    let sum = |of: fn(&TransactionIo) -> u64| each.iter().map(of).sum::<u64>();
+    let all = sum(|one| one.duration_ns);
+    let parts = [
+        ("log flush", log + sum(|one| one.shared_commit_ns)),
+        ("data files", data),
+        ("client", sum(|one| one.client_ns)),
+        ("processors and locks", sum(|one| one.gap_ns)),
+    ];
+    let mut limits: Vec<Limit> = parts
+        .into_iter()
+        .filter(|(_, ns)| all > 0 && *ns > 0)
+        .map(|(what, ns)| Limit { what: what.to_owned(), share: ns as f64 / all as f64 })
+        .collect();
+    limits.sort_by(|a, b| b.share.total_cmp(&a.share));
+    limits
 }
 
 fn result<'a, T>(
@@ -202,4 +234,46 @@ fn observed(instance: &Instance) -> Option<Server> {
         temp: places.temp.as_ref().map(|_| files.temp.clone()),
         undo: places.undo.as_ref().map(|_| files.undo.clone()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::{Op, Request, Stream};
+    use units::{Bytes, Nanos};
+
+    use super::*;
+
+    /// Two transactions of 100 ns: 30 in the log's calls, 10 in the data's, 20 behind the flush of
+    /// another, 40 at the client, the rest computing. A call of the background counts for neither.
+    #[test]
+    fn the_time_of_transactions_is_divided_by_what_was_seen() {
+        let streams = ["data", "log"].map(|name| Stream { name: name.to_owned() });
+        let mut logical = Trace { streams: streams.to_vec(), ..Trace::default() };
+        let one = |service, shared_commit_ns, client_ns| TransactionIo {
+            duration_ns: 100,
+            service_ns: service,
+            shared_commit_ns,
+            client_ns,
+            gap_ns: 100 - service - shared_commit_ns - client_ns,
+            ..TransactionIo::default()
+        };
+        let each = [one(40, 0, 20), one(0, 20, 20)];
+        for (stream, service, transaction) in [(1, 30, 1), (0, 10, 1), (1, 500, 0)] {
+            let request =
+                Request { due: Nanos(0), offset: Bytes(0), len: 1, op: Op::Write, stream };
+            logical.push_captured(request, Nanos(service), 0, transaction);
+        }
+        let found = limits(&logical, &each);
+        let found: Vec<(&str, f64)> =
+            found.iter().map(|limit| (limit.what.as_str(), limit.share)).collect();
+        assert_eq!(
+            found,
+            [
+                ("processors and locks", 0.5),
+                ("log flush", 0.25),
+                ("client", 0.2),
+                ("data files", 0.05)
+            ]
+        );
+    }
 }

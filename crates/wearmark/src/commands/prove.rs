@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ::study::cost::Asked;
 use ::study::file::{Header, How, Oltp, Probe, Scenario, StudyFile, System, Validate};
 use ::study::pipeline::Options;
 
@@ -65,6 +66,7 @@ fn planned(arguments: &Prove) -> anyhow::Result<StudyFile> {
             ..Oltp::default()
         },
         validate: Validate::default(),
+        cost: Asked::default(),
         scenario: arguments.on.iter().map(scenario).collect(),
     })
 }
