@@ -82,7 +82,11 @@ impl DiskCounter {
     /// Starts counting on the device that holds `directory`. An error where the file system lies
     /// on no block device that is visible here (tmpfs, a network, some containers).
     pub fn start(directory: &Path) -> Result<Self, Error> {
-        let device = device::of(directory)?;
+        Self::of(device::of(directory)?)
+    }
+
+    /// Starts counting on a device.
+    pub(crate) fn of(device: Device) -> Result<Self, Error> {
         let stat = device.sysfs.join("stat");
         let start = read(&stat)?;
         Ok(Self { device, stat, start })

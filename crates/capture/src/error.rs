@@ -30,6 +30,16 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// What was to be captured cannot be found.
+    #[error("{what}: {cause}")]
+    Target {
+        /// What was looked for.
+        what: String,
+        /// What is in the way.
+        cause: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// A kernel file does not look as documented.
     #[error("{path}: {cause}")]
     Kernel {
@@ -59,6 +69,7 @@ impl Hint for Error {
             Self::Path { path, .. } => {
                 format!("Check that {} exists and is writable.", path.display())
             }
+            Self::Target { hint, .. } => hint.clone(),
             Self::Kernel { .. } => {
                 "Run 'wearmark doctor' to see what this kernel offers.".to_owned()
             }

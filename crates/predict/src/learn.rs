@@ -23,6 +23,8 @@ const WAITER_CPU_NS: f64 = 4_000.0;
 const WAKE_NS: f64 = 15_000.0;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;
+/// Least processor time of the server for a message, ns: nothing is answered for nothing.
+const LEAST_CPU_NS: f64 = 1_000.0;
 /// A sample's processor time over the median of its kind stays within this factor: longer gaps are
 /// waits, not work.
 const SPREAD: f64 = 2.0;
@@ -233,7 +235,7 @@ fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Template
     for (index, one) in all.iter().enumerate().step_by(skip) {
         let kind = &captured.kinds[usize::from(one.kind)];
         let sample = Sample {
-            server_ns: server_ns * weight(one) / mean_weight,
+            server_ns: (server_ns * weight(one) / mean_weight).max(LEAST_CPU_NS),
             client_ns: captured.cpu.client_ns * f64::from(one.turns.max(1)) / mean_turns,
             turns: one.turns.max(1),
             log_bytes: kind.writes.then_some(log_bytes),

@@ -11,6 +11,7 @@
 
 pub mod advice;
 pub mod assumed;
+pub mod captures;
 pub mod compare;
 pub mod cost;
 pub mod doctor;

@@ -1,6 +1,7 @@
 //! The command tree. Help texts here are the source of the man pages, the shell completions and
 //! `docs/reference/cli.md`.
 
+mod capture;
 mod emulate;
 mod oltp;
 mod prove;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
+pub use capture::Capture;
 pub use emulate::Emulate;
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
@@ -67,6 +69,8 @@ pub enum Command {
     /// Run transactions on a real database: load, run, sweep, compare, check
     #[command(subcommand)]
     Oltp(Oltp),
+    /// Watch a server that runs already, under its own load: I/O, requests, processor time
+    Capture(Box<Capture>),
     /// Sort or join more than memory holds, by cluster size: on a disk, or on device models
     #[command(subcommand)]
     Temp(Temp),
@@ -111,7 +115,7 @@ pub enum Command {
 /// `wearmark predict`
 #[derive(Debug, Args)]
 pub struct Predict {
-    /// What 'wearmark oltp run --trace PREFIX' left: PREFIX-run.json and the files beside it
+    /// What 'wearmark capture --output PREFIX' or 'wearmark oltp run --trace PREFIX' left
     pub prefix: PathBuf,
     /// A shipped profile's name or a TOML file; may be repeated
     #[arg(long, required = true, value_name = "PROFILE")]

@@ -42,6 +42,24 @@ pub(crate) fn of(directory: &Path) -> Result<Device, Error> {
         .ok_or_else(no_device)
 }
 
+/// The disk that a device node names, such as `/dev/sda` or a partition of it.
+pub(crate) fn named(node: &Path) -> Result<Device, Error> {
+    use std::os::unix::fs::FileTypeExt;
+    let found =
+        std::fs::metadata(node).map_err(|source| Error::path(node, "cannot be used", source))?;
+    let not = |cause: &str| Error::Target {
+        what: node.display().to_string(),
+        cause: cause.to_owned(),
+        hint: "'lsblk -p' lists the block devices".to_owned(),
+    };
+    if !found.file_type().is_block_device() {
+        return Err(not("it is no block device"));
+    }
+    let number = found.rdev();
+    in_sysfs(Path::new("/sys"), libc::major(number), libc::minor(number))
+        .ok_or_else(|| not("it is not in /sys/dev/block"))
+}
+
 /// The disk behind a block device number, by the sysfs at `root`.
 fn in_sysfs(root: &Path, major: u32, minor: u32) -> Option<Device> {
     let own = root.join(format!("dev/block/{major}:{minor}")).canonicalize().ok()?;

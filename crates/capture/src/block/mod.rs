@@ -24,10 +24,10 @@ use std::path::Path;
 
 use trace::{Origin, Stream, Trace};
 
-use crate::Unavailable;
 use crate::diskstats::{DiskCounter, DiskStats};
 use crate::sqlite::{FileClass, FileInfo};
 use crate::tracefs::Collector;
+use crate::{Error, Unavailable};
 use device::Device;
 use fiemap::Extents;
 use join::{Joined, Paired};
@@ -66,8 +66,22 @@ pub fn start(directory: &Path) -> Result<BlockCapture, Unavailable> {
     let device = device::of(directory).map_err(|error| {
         Unavailable::new(error.to_string(), "Put the database on a local disk.")
     })?;
+    start_on(device)
+}
+
+/// Starts to capture the requests of the disk that a device node names.
+///
+/// # Errors
+/// No such device, or a kernel that does not let us.
+pub fn start_device(node: &Path) -> Result<BlockCapture, Error> {
+    let device = device::named(node)?;
+    let what = device.name.clone();
+    start_on(device).map_err(|no| Error::Target { what, cause: no.reason, hint: no.remedy })
+}
+
+fn start_on(device: Device) -> Result<BlockCapture, Unavailable> {
     let collector = points::collect(device.number)?;
-    let counter = DiskCounter::start(directory).ok();
+    let counter = DiskCounter::of(device.clone()).ok();
     Ok(BlockCapture { collector, device, counter })
 }
 
@@ -107,6 +121,13 @@ impl BlockCapture {
             facts.insert("counted_as_other".to_owned(), unmapped.join("; "));
         }
         physical
+    }
+
+    /// Ends the capture; all requests are in one stream, for nothing is known of any files.
+    pub fn finish_whole(self) -> Physical {
+        let raw = self.into_raw();
+        let streams = vec![0; raw.requests.len()];
+        raw.attributed(&streams, std::iter::once("disk"))
     }
 
     /// Ends the capture, before anything is attributed.

@@ -8,6 +8,7 @@
 //! formats; the whole on real servers.
 
 use crate::server::class::System;
+use crate::server::logical::Options;
 use crate::tracefs::Wanted;
 use crate::tracefs::ring::{self, Field};
 
@@ -38,6 +39,8 @@ pub(super) enum Kind {
     Received,
     /// Bytes go out to a client.
     Sent,
+    /// Sleeps until another task wakes it: a lock, the end of another's flush.
+    Wait,
     /// A task is born.
     Born,
 }
@@ -79,7 +82,7 @@ pub(super) struct Event {
 type Row = (&'static str, Kind, &'static [&'static str], &'static str, bool);
 
 /// Calls that are watched on entry, most also on exit.
-const CALLS: [Row; 22] = [
+const CALLS: [Row; 23] = [
     ("pread64", Kind::ReadAt, &["fd", "pos"], "", true),
     ("pwrite64", Kind::WriteAt, &["fd", "pos"], "", true),
     ("preadv", Kind::ReadAt, &["fd", "pos_l"], "", true),
@@ -102,10 +105,15 @@ const CALLS: [Row; 22] = [
     ("io_submit", Kind::Hidden, &["nr"], "nr > 0", false),
     ("io_uring_enter", Kind::Hidden, &["to_submit"], "to_submit > 0", false),
     ("sendto", Kind::Sent, &["fd"], "", false),
+    ("futex", Kind::Wait, &["op"], FUTEX_WAITS, true),
 ];
 
+/// FUTEX_WAIT and FUTEX_WAIT_BITSET (futex(2): 0 and 9), private or shared (128), by either clock
+/// (256): the calls that sleep.
+const FUTEX_WAITS: &str = "op == 0 || op == 128 || op == 9 || op == 137 || op == 265 || op == 393";
+
 /// The list of tracepoints for a server, in step: what the kernel is asked for, what we make of it.
-pub(super) fn list(system: System, client_turns: bool) -> (Vec<Wanted>, Vec<Point>) {
+pub(super) fn list(system: System, options: Options) -> (Vec<Wanted>, Vec<Point>) {
     let (mut wanted, mut points) = (Vec::new(), Vec::new());
     let mut add = |name: String, call: u8, kind, side, names, filter: &str| {
         // Common calls must be there; the rarer ones only where the kernel has them.
@@ -118,7 +126,7 @@ pub(super) fn list(system: System, client_turns: bool) -> (Vec<Wanted>, Vec<Poin
         points.push(Point { call, kind, side, names, task, fields: Vec::new() });
     };
     for (call, (name, kind, names, filter, exit)) in (0u8..).zip(CALLS) {
-        if kind == Kind::Sent && !client_turns {
+        if kind == Kind::Sent && !options.client_turns || kind == Kind::Wait && !options.waits {
             continue;
         }
         // PostgreSQL asks for a file's size by lseek(SEEK_END) all the time and reads and writes
@@ -127,10 +135,12 @@ pub(super) fn list(system: System, client_turns: bool) -> (Vec<Wanted>, Vec<Poin
         let filter = if sizes { "whence != 2" } else { filter };
         add(format!("sys_enter_{name}"), call, kind, Side::Enter, names, filter);
         if exit {
-            add(format!("sys_exit_{name}"), call, kind, Side::Exit, &["ret"], "");
+            // Only a sleep that ended by being woken counts.
+            let filter = if kind == Kind::Wait { "ret == 0" } else { "" };
+            add(format!("sys_exit_{name}"), call, kind, Side::Exit, &["ret"], filter);
         }
     }
-    if client_turns {
+    if options.client_turns {
         let name = "sys_exit_recvfrom".to_owned();
         add(name, u8::MAX, Kind::Received, Side::Exit, &["ret"], "ret > 0");
     }
@@ -178,7 +188,7 @@ ID: 700
 
     #[test]
     fn a_positional_write_is_decoded() {
-        let (wanted, mut points) = list(System::Postgresql, false);
+        let (wanted, mut points) = list(System::Postgresql, Options::default());
         let at = wanted.iter().position(|point| point.name == "sys_enter_pwrite64").unwrap();
         points[at].learn(FORMAT).unwrap();
         let mut event = vec![0; 48];
@@ -194,14 +204,19 @@ ID: 700
 
     #[test]
     fn both_sides_share_their_number() {
-        let (wanted, points) = list(System::Mariadb, true);
+        let all = Options { client_turns: true, waits: true };
+        let (wanted, points) = list(System::Mariadb, all);
         assert_eq!(wanted.len(), points.len());
         for (call, (name, ..)) in (0u8..).zip(CALLS) {
             let sides = wanted.iter().zip(&points).filter(|(_, point)| point.call == call);
             assert!(sides.clone().count() >= 1, "{name}");
             assert!(sides.clone().all(|(wanted, _)| wanted.name.ends_with(&format!("_{name}"))));
         }
-        let (without, _) = list(System::Mariadb, false);
-        assert_eq!(wanted.len() - without.len(), 2, "no client's calls are watched for nothing");
+        let (without, _) = list(System::Mariadb, Options::default());
+        assert_eq!(
+            wanted.len() - without.len(),
+            4,
+            "clients and waits are not watched for nothing"
+        );
     }
 }

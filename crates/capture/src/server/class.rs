@@ -20,8 +20,26 @@ use serde::{Deserialize, Serialize};
 pub enum System {
     /// PostgreSQL.
     Postgresql,
-    /// MariaDB with InnoDB.
+    /// MariaDB with InnoDB, or MySQL.
     Mariadb,
+    /// Any other program: which of its files are logs is not known, all but temporary ones are data.
+    Program,
+}
+
+impl System {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgresql => "PostgreSQL",
+            Self::Mariadb => "MariaDB",
+            Self::Program => "program",
+        }
+    }
+
+    /// Whether clients ask it by messages over sockets, of which a session handles one at a time.
+    pub fn has_sessions(self) -> bool {
+        self != Self::Program
+    }
 }
 
 /// What a file of a server holds.
@@ -71,12 +89,36 @@ pub struct Server {
     pub temp: Option<PathBuf>,
     /// Where its undo is, unless inside the data directory.
     pub undo: Option<PathBuf>,
+    /// Further directories with its data: tablespaces.
+    pub tablespaces: Vec<PathBuf>,
+    /// Further main processes: a control group may hold several.
+    pub more_pids: Vec<u32>,
 }
 
 impl Server {
+    /// A server with all of its files in one directory.
+    pub fn new(system: System, pid: u32, data: impl Into<PathBuf>) -> Self {
+        Self {
+            system,
+            pid,
+            data: data.into(),
+            log: None,
+            temp: None,
+            undo: None,
+            tablespaces: Vec::new(),
+            more_pids: Vec::new(),
+        }
+    }
+
+    /// Its main processes.
+    pub fn pids(&self) -> Vec<u32> {
+        std::iter::once(self.pid).chain(self.more_pids.iter().copied()).collect()
+    }
+
     /// The directories that hold its files, each once.
     pub fn directories(&self) -> Vec<&Path> {
         let others = [&self.log, &self.undo, &self.temp].into_iter().flatten();
+        let others = others.chain(&self.tablespaces);
         let mut found: Vec<&Path> = vec![&self.data];
         for place in others {
             if !found.contains(&place.as_path()) {
@@ -96,6 +138,7 @@ impl Server {
             System::Postgresql if within(&self.log) => Class::Log,
             System::Postgresql => postgresql(path),
             System::Mariadb => mariadb(path),
+            System::Program => program(path),
         }
     }
 }
@@ -132,19 +175,25 @@ fn is_temporary_relation(name: &str) -> bool {
 fn mariadb(path: &Path) -> Class {
     let Some(name) = file_name(path) else { return Class::Other };
     let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
-    let log_names = ["ib_logfile", "aria_log", "binlog.", "mysql-bin.", "mariadb-bin."];
-    if name.starts_with("ibtmp") || name.starts_with("#sql") {
+    let log_names = ["ib_logfile", "#ib_redo", "aria_log", "binlog.", "mysql-bin.", "mariadb-bin."];
+    if name.starts_with("ibtmp") || name.starts_with("#sql") || extension == "ibt" {
         Class::Temp
     } else if name.starts_with("undo") {
         Class::Undo
     } else if log_names.iter().any(|prefix| name.starts_with(prefix)) {
         Class::Log
-    } else if name.starts_with("ibdata") || ["ibd", "MAI", "MAD", "MYI", "MYD"].contains(&extension)
+    } else if name.starts_with("ibdata")
+        || ["ibd", "dblwr", "MAI", "MAD", "MYI", "MYD"].contains(&extension)
     {
         Class::Data
     } else {
         Class::Other
     }
+}
+
+fn program(path: &Path) -> Class {
+    let temporary = ["/tmp", "/var/tmp", "/dev/shm"];
+    if temporary.iter().any(|place| path.starts_with(place)) { Class::Temp } else { Class::Data }
 }
 
 fn file_name(path: &Path) -> Option<&str> {
@@ -158,12 +207,9 @@ mod tests {
     #[track_caller]
     fn check(system: System, cases: &[(&str, Class)]) {
         let server = Server {
-            system,
-            pid: 1,
-            data: "/db/data".into(),
             log: Some("/fast/log".into()),
             temp: Some("/scratch".into()),
-            undo: None,
+            ..Server::new(system, 1, "/db/data")
         };
         for (path, class) in cases {
             assert_eq!(server.class_of(Path::new(path)), *class, "{path}");
@@ -205,19 +251,25 @@ mod tests {
             ("/db/data/#sql-temptable-3.MAD", Class::Temp),
             ("/db/data/tpcc/stock.frm", Class::Other),
             ("/db/data/ib_buffer_pool", Class::Other),
+            ("/db/data/#innodb_redo/#ib_redo12", Class::Log),
+            ("/db/data/#ib_16384_0.dblwr", Class::Data),
+            ("/db/data/#innodb_temp/temp_3.ibt", Class::Temp),
         ];
         check(System::Mariadb, &cases);
     }
 
     #[test]
+    fn files_of_any_program() {
+        let cases = [("/srv/x/segment.3", Class::Data), ("/tmp/sort", Class::Temp)];
+        check(System::Program, &cases);
+    }
+
+    #[test]
     fn each_directory_once() {
         let mut server = Server {
-            system: System::Mariadb,
-            pid: 1,
-            data: "/d".into(),
             log: Some("/l".into()),
-            temp: None,
             undo: Some("/l".into()),
+            ..Server::new(System::Mariadb, 1, "/d")
         };
         assert_eq!(server.directories(), [Path::new("/d"), Path::new("/l")]);
         server.log = Some("/d".into());

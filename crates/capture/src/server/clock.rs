@@ -54,7 +54,7 @@ pub struct ServerCpu {
 
 /// A running measurement.
 pub struct ServerClock {
-    main: u32,
+    mains: Vec<u32>,
     start: Reading,
     sampler: CpuSampler,
 }
@@ -69,15 +69,15 @@ struct Reading {
 }
 
 impl ServerClock {
-    /// Starts with the server whose main process is `main`.
-    pub fn start(main: u32) -> Self {
+    /// Starts with the server whose main processes are `mains`.
+    pub fn start(mains: &[u32]) -> Self {
         let sampler = CpuSampler::start();
-        Self { main, start: read(main), sampler }
+        Self { mains: mains.to_owned(), start: read(mains), sampler }
     }
 
     /// Ends; call this while the server still runs.
     pub fn finish(self) -> ServerCpu {
-        let end = read(self.main);
+        let end = read(&self.mains);
         let series = self.sampler.finish();
         let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / ticks_per_s();
         let mut cpu = ServerCpu {
@@ -138,9 +138,9 @@ pub fn parts_of(cpu: &ServerCpu, transactions: u64) -> Vec<(&'static str, f64)> 
     parts.map(|(name, seconds)| (name, seconds * 1e6 / transactions as f64)).to_vec()
 }
 
-fn read(main: u32) -> Reading {
+fn read(mains: &[u32]) -> Reading {
     let processes = tasks::processes();
-    let tree = tasks::tree(&processes, main);
+    let tree = tasks::tree(&processes, mains);
     let mut reading = Reading { seen: !tree.is_empty(), ..Reading::default() };
     for (pid, stat) in &processes {
         if tree.contains(pid) {
@@ -194,7 +194,7 @@ mod tests {
         let mut command = Command::new("sh");
         let command = command.args(["-c", &script]).stdout(std::process::Stdio::piped());
         let Ok(mut child) = command.spawn() else { return println!("skipped: no shell") };
-        let clock = ServerClock::start(child.id());
+        let clock = ServerClock::start(&[child.id()]);
         let mut line = String::new();
         let output = child.stdout.take().expect("asked for");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();

@@ -104,12 +104,8 @@ mod tests {
         let directory = tempfile::tempdir_in(crate::test_home()).unwrap();
         let home = directory.path().canonicalize().unwrap();
         let server = Server {
-            system: System::Postgresql,
-            pid: 0,
-            data: home.clone(),
-            log: None,
             temp: Some(home.join("temp")),
-            undo: None,
+            ..Server::new(System::Postgresql, 0, home.clone())
         };
         std::fs::create_dir(home.join("temp")).unwrap();
         let path = home.join("temp/x");
@@ -131,14 +127,7 @@ mod tests {
     #[test]
     fn a_socket_is_no_file() {
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        let server = Server {
-            system: System::Mariadb,
-            pid: 0,
-            data: "/d".into(),
-            log: None,
-            temp: None,
-            undo: None,
-        };
+        let server = Server::new(System::Mariadb, 0, "/d");
         let descriptor = socket.as_raw_fd() as u32;
         let found = Files::default().resolve(&server, std::process::id(), descriptor);
         assert_eq!(found, Target::NoFile);

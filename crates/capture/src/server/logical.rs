@@ -11,6 +11,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use trace::{Op, Origin, Request, Stream, Trace};
@@ -20,7 +22,7 @@ use super::calls;
 use super::class::{Class, Server, System};
 use super::files::Target;
 use super::tasks;
-use super::tracker::{Counts, Io, NO_OFFSET, Tracked, Tracker, Turn};
+use super::tracker::{Counts, Io, NO_OFFSET, Sleep, Status, Tracked, Tracker, Turn};
 use crate::Unavailable;
 use crate::tracefs::Collector;
 
@@ -33,12 +35,16 @@ pub struct Options {
     /// When messages of clients come in and answers go out, so that waiting for the client can be
     /// told from computing. Costs two more events per round trip.
     pub client_turns: bool,
+    /// When tasks sleep until another one wakes them, so that commits that waited for another's
+    /// flush are told from requests that committed nothing. Costs two events per such sleep.
+    pub waits: bool,
 }
 
 /// A running capture of a server's logical I/O.
 pub struct ServerCapture {
     collector: Collector<Tracker>,
     server: Server,
+    status: Arc<Status>,
 }
 
 /// What a server asked of the file system.
@@ -69,6 +75,7 @@ pub struct Logical {
     /// Requests of known files whose offset is not known.
     pub offset_unknown: u64,
     pub(super) turns: Vec<Turn>,
+    pub(super) sleeps: Vec<Sleep>,
 }
 
 /// A task (process or thread) of the server that did I/O.
@@ -116,12 +123,23 @@ impl ServerCapture {
     /// Starts to capture the I/O of a running server. Processes and threads that it starts later are
     /// followed.
     pub fn start(server: &Server, options: Options) -> Result<Self, Unavailable> {
-        let (wanted, points) = calls::list(server.system, options.client_turns);
-        let main = server.pid;
-        let tasks = Box::new(move || tasks::tasks(main).into_keys().collect());
-        let tracker = Tracker::new(server.clone(), points);
+        let (wanted, points) = calls::list(server.system, options);
+        let mains = server.pids();
+        let tasks = Box::new(move || tasks::tasks(&mains).into_keys().collect());
+        let status = Arc::<Status>::default();
+        let tracker = Tracker::new(server.clone(), points, Arc::clone(&status));
         let collector = Collector::start("calls", wanted, Some(tasks), tracker)?;
-        Ok(Self { collector, server: server.clone() })
+        Ok(Self { collector, server: server.clone(), status })
+    }
+
+    /// Calls kept so far.
+    pub fn calls(&self) -> u64 {
+        self.status.calls.load(Ordering::Relaxed)
+    }
+
+    /// Whether it keeps no more: its memory is bounded.
+    pub fn is_full(&self) -> bool {
+        self.status.full.load(Ordering::Relaxed)
     }
 
     /// Zero of the trace's time, ns of CLOCK_MONOTONIC.
@@ -137,7 +155,7 @@ impl ServerCapture {
 }
 
 fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
-    let Tracked { mut ios, turns, handles, mut files, roles, counts } = tracked;
+    let Tracked { mut ios, turns, sleeps, handles, mut files, roles, counts } = tracked;
     let mut unresolved = Unresolved::default();
     // Only now is it known what every handle stands for.
     ios.retain(|io| {
@@ -177,6 +195,7 @@ fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
         hidden: counts.hidden,
         unresolved,
         turns,
+        sleeps,
         ..Logical::default()
     };
     let mut actors: HashMap<u32, u16> = HashMap::new();
@@ -193,6 +212,7 @@ fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
         made.trace.push_captured(request, Nanos(io.end_ns - io.start_ns), actor, 0);
     }
     made.files = std::mem::take(&mut placed.files);
+    super::roles::by_behaviour(&mut made, server);
     facts(&mut made, &counts);
     made
 }
@@ -205,16 +225,12 @@ fn request(io: &Io, base: u64, class: Class, origin_ns: u64) -> Request {
 }
 
 fn empty_trace(system: System) -> Trace {
-    let name = match system {
-        System::Postgresql => "PostgreSQL",
-        System::Mariadb => "MariaDB",
-    };
     let streams = Class::ALL.iter().map(|class| Stream { name: class.name().to_owned() });
     Trace {
         streams: streams.collect(),
         origin: Origin {
             layer: "logical".to_owned(),
-            source: format!("system calls of {name} on its files, by tracefs"),
+            source: format!("system calls of {} on its files, by tracefs", system.name()),
             ..Origin::default()
         },
         service: Some(Vec::new()),

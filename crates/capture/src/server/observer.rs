@@ -39,7 +39,7 @@ impl Observer {
     pub fn start(server: &Server, options: Options) -> Self {
         let physical = PhysicalCapture::start(server);
         let logical = ServerCapture::start(server, options);
-        let clock = ServerClock::start(server.pid);
+        let clock = ServerClock::start(&server.pids());
         Self { server: server.clone(), clock, logical, physical }
     }
 

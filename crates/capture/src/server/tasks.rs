@@ -56,12 +56,10 @@ pub(super) fn processes() -> BTreeMap<u32, Stat> {
     found
 }
 
-/// The process `main` and everything below it.
-pub(super) fn tree(processes: &BTreeMap<u32, Stat>, main: u32) -> BTreeSet<u32> {
-    let mut found = BTreeSet::new();
-    if processes.contains_key(&main) {
-        found.insert(main);
-    }
+/// The processes `mains` and everything below them.
+pub(super) fn tree(processes: &BTreeMap<u32, Stat>, mains: &[u32]) -> BTreeSet<u32> {
+    let there = mains.iter().copied().filter(|main| processes.contains_key(main));
+    let mut found: BTreeSet<u32> = there.collect();
     // A child may have a smaller number than its parent: look until nothing is added.
     loop {
         let before = found.len();
@@ -74,10 +72,10 @@ pub(super) fn tree(processes: &BTreeMap<u32, Stat>, main: u32) -> BTreeSet<u32> 
     }
 }
 
-/// Every task of the tree below `main`, with its process.
-pub(super) fn tasks(main: u32) -> BTreeMap<u32, u32> {
+/// Every task of the trees below `mains`, with its process.
+pub(super) fn tasks(mains: &[u32]) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
-    for pid in tree(&processes(), main) {
+    for pid in tree(&processes(), mains) {
         for task in numbers_in(Path::new(&format!("/proc/{pid}/task"))) {
             found.insert(task, pid);
         }
@@ -116,15 +114,15 @@ mod tests {
     fn a_tree_goes_down_all_levels() {
         let stat = |parent| Stat { parent, ..Stat::default() };
         let all = BTreeMap::from([(2, stat(9)), (7, stat(1)), (9, stat(7)), (10, stat(1))]);
-        assert_eq!(tree(&all, 7), BTreeSet::from([2, 7, 9]));
-        assert_eq!(tree(&all, 3), BTreeSet::new());
+        assert_eq!(tree(&all, &[7]), BTreeSet::from([2, 7, 9]));
+        assert_eq!(tree(&all, &[3]), BTreeSet::new());
     }
 
     #[test]
     fn our_own_tasks() {
         let child = std::process::Command::new("sleep").arg("5").spawn();
         let Ok(mut child) = child else { return println!("skipped: no sleep here") };
-        let tasks = tasks(std::process::id());
+        let tasks = tasks(&[std::process::id()]);
         assert_eq!(tasks.get(&child.id()), Some(&child.id()));
         assert_eq!(tasks.get(&std::process::id()), Some(&std::process::id()));
         assert_eq!(process_of(child.id()), Some(child.id()));

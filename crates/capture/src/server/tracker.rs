@@ -17,12 +17,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use trace::Op;
 
 use super::calls::{Event, Kind, Point, Side};
-use super::class::{Server, System};
+use super::class::Server;
 use super::files::{self, Files, Target};
+use super::roles::role;
 use super::tasks;
 use crate::now_ns;
 use crate::tracefs::Reader;
@@ -71,11 +74,29 @@ pub(super) struct Turn {
     pub received: bool,
 }
 
-/// What the capture brought home.
+/// A task slept until another one woke it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sleep {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub task: u32,
+}
+
+/// How far a capture is, for those who watch it from another thread.
+#[derive(Debug, Default)]
+pub(super) struct Status {
+    /// Calls kept.
+    pub calls: AtomicU64,
+    /// Whether no more are kept.
+    pub full: AtomicBool,
+}
+
+/// Result of the capture.
 #[derive(Default)]
 pub(super) struct Tracked {
     pub ios: Vec<Io>,
     pub turns: Vec<Turn>,
+    pub sleeps: Vec<Sleep>,
     pub handles: Vec<Handle>,
     pub files: Files,
     /// Name and process of each task that did I/O.
@@ -138,11 +159,12 @@ pub(super) struct Tracker {
     tables: ByNumber<BTreeMap<u32, u32>>,
     /// Handles to be looked up at the end of the poll.
     unknown: Vec<u32>,
+    status: Arc<Status>,
     tracked: Tracked,
 }
 
 impl Tracker {
-    pub(super) fn new(server: Server, points: Vec<Point>) -> Self {
+    pub(super) fn new(server: Server, points: Vec<Point>, status: Arc<Status>) -> Self {
         Self {
             server,
             points,
@@ -151,6 +173,7 @@ impl Tracker {
             within: ByNumber::default(),
             tables: ByNumber::default(),
             unknown: Vec::new(),
+            status,
             tracked: Tracked::default(),
         }
     }
@@ -158,7 +181,7 @@ impl Tracker {
     /// Takes down what every descriptor means now. Calls from before are still to come: an opening
     /// makes a new handle, a close withdraws the answer.
     fn look_around(&mut self) {
-        self.process_of.extend(tasks::tasks(self.server.pid));
+        self.process_of.extend(tasks::tasks(&self.server.pids()));
         let mut processes: Vec<u32> = self.process_of.values().copied().collect();
         processes.sort_unstable();
         processes.dedup();
@@ -220,17 +243,40 @@ impl Tracker {
             (Kind::Received | Kind::Sent, _) => {
                 let received = event.kind == Kind::Received;
                 let (time_ns, task) = (event.time_ns, event.task);
-                self.tracked.turns.push(Turn { time_ns, task, received });
+                if !self.is_full() {
+                    self.tracked.turns.push(Turn { time_ns, task, received });
+                }
             }
+            (Kind::Wait, Side::Exit) => self.woken(event),
             (_, Side::Enter) => {
                 let other = self.within.insert(event.task, event);
-                self.tracked.counts.unpaired += u64::from(other.is_some());
+                // A sleep that ended without being woken shows no exit.
+                let lost = other.is_some_and(|other| other.kind != Kind::Wait);
+                self.tracked.counts.unpaired += u64::from(lost);
             }
             (_, Side::Exit) => match self.within.remove(&event.task) {
                 Some(enter) if enter.call == event.call => self.complete(enter, event),
                 _ => self.tracked.counts.unpaired += 1,
             },
         }
+    }
+
+    /// The end of a sleep; wakes of others leave an exit too, whose enter is not watched.
+    fn woken(&mut self, exit: Event) {
+        let slept = self.within.get(&exit.task).filter(|enter| enter.kind == Kind::Wait).copied();
+        let Some(enter) = slept else { return };
+        self.within.remove(&exit.task);
+        if !self.is_full() {
+            let (start_ns, end_ns, task) = (enter.time_ns, exit.time_ns, exit.task);
+            self.tracked.sleeps.push(Sleep { start_ns, end_ns, task });
+        }
+    }
+
+    /// Whether as much is kept as may be.
+    fn is_full(&self) -> bool {
+        let Tracked { ios, turns, sleeps, .. } = &self.tracked;
+        // Turns and sleeps take half the memory of an I/O.
+        2 * ios.len() + turns.len() + sleeps.len() >= 2 * IO_LIMIT
     }
 
     fn born(&mut self, event: Event) {
@@ -314,14 +360,15 @@ impl Tracker {
     }
 
     fn push(&mut self, io: Io) {
-        if self.tracked.ios.len() >= IO_LIMIT {
+        if self.is_full() {
+            self.status.full.store(true, Ordering::Relaxed);
             self.tracked.counts.losses += 1;
             return;
         }
         self.tracked.ios.push(io);
         if !self.tracked.roles.contains_key(&io.task) {
             let process = self.process(io.task);
-            let role = role(self.server.system, process, io.task).unwrap_or_default();
+            let role = role(&self.server, process, io.task).unwrap_or_default();
             self.tracked.roles.insert(io.task, (process, role));
         }
     }
@@ -355,51 +402,21 @@ impl Reader for Tracker {
         for handle in std::mem::take(&mut self.unknown) {
             self.ask(handle);
         }
+        self.status.calls.store(self.tracked.ios.len() as u64, Ordering::Relaxed);
     }
 
     fn finish(mut self, dropped: u64) -> Tracked {
         self.tracked.counts.losses += dropped;
-        self.tracked.counts.unpaired += self.within.len() as u64;
+        let cut = self.within.values().filter(|enter| enter.kind != Kind::Wait);
+        self.tracked.counts.unpaired += cut.count() as u64;
         // A process's title may have changed since its first I/O: the last one counts.
         for (task, (process, name)) in &mut self.tracked.roles {
-            if let Some(now) = role(self.server.system, *process, *task) {
+            if let Some(now) = role(&self.server, *process, *task) {
                 *name = now;
             }
         }
         self.tracked
     }
-}
-
-/// What a task does for the server, in the server's own word: the title of a process of PostgreSQL
-/// (`checkpointer`), the name of a thread of MariaDB. Whoever serves a client is `connection`.
-fn role(system: System, process: u32, task: u32) -> Option<String> {
-    match system {
-        System::Mariadb => {
-            let name = std::fs::read_to_string(format!("/proc/{process}/task/{task}/comm")).ok()?;
-            Some(name.trim().to_owned())
-        }
-        System::Postgresql => {
-            let title = std::fs::read_to_string(format!("/proc/{process}/cmdline")).ok()?;
-            Some(postgresql_role(&title))
-        }
-    }
-}
-
-fn postgresql_role(title: &str) -> String {
-    const BACKGROUND: [&str; 9] = [
-        "checkpointer",
-        "background writer",
-        "walwriter",
-        "autovacuum launcher",
-        "autovacuum worker",
-        "logical replication",
-        "startup",
-        "archiver",
-        "parallel worker",
-    ];
-    let Some(rest) = title.strip_prefix("postgres: ") else { return "postmaster".to_owned() };
-    let background = BACKGROUND.into_iter().find(|name| rest.starts_with(name));
-    background.unwrap_or("connection").to_owned()
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Hand-made sequences of calls through the tracker.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::server::calls;
+use crate::server::class::System;
+use crate::server::logical::Options;
 
 /// A server whose processes do not exist, so that every question to `/proc` fails.
 const MAIN: u32 = u32::MAX - 9;
@@ -10,16 +14,9 @@ const CHILD: u32 = u32::MAX - 11;
 const FILE: Target = Target::File(0);
 
 fn tracker() -> Tracker {
-    let server = Server {
-        system: System::Mariadb,
-        pid: MAIN,
-        data: "/d".into(),
-        log: None,
-        temp: None,
-        undo: None,
-    };
-    let (_, points) = calls::list(System::Mariadb, true);
-    let mut tracker = Tracker::new(server, points);
+    let server = Server::new(System::Mariadb, MAIN, "/d");
+    let (_, points) = calls::list(System::Mariadb, Options::default());
+    let mut tracker = Tracker::new(server, points, Arc::default());
     tracker.process_of.extend([(MAIN, MAIN), (TASK, MAIN)]);
     tracker
 }
@@ -157,13 +154,16 @@ fn a_range_of_descriptors_is_closed() {
 }
 
 #[test]
-fn titles_of_postgresql_processes() {
-    for (title, role) in [
-        ("postgres: walwriter \0\0", "walwriter"),
-        ("postgres: bench bench [local] UPDATE", "connection"),
-        ("postgres: parallel worker for PID 5", "parallel worker"),
-        ("/usr/lib/postgresql/15/bin/postgres\0-D\0/x\0", "postmaster"),
-    ] {
-        assert_eq!(postgresql_role(title), role, "{title}");
-    }
+fn sleeps_are_kept_and_disturb_no_call() {
+    let mut tracker = tracker();
+    call(&mut tracker, 10, Kind::Wait, [137, 0, 0], 0);
+    // One that ended without being woken: its exit is filtered out.
+    tracker.pending.push(event(20, Kind::Wait, Side::Enter, [137, 0, 0]));
+    call(&mut tracker, 30, Kind::Flush, [5, 0, 0], 0);
+    // The exit of a wake, whose enter is filtered out.
+    tracker.pending.push(event(40, Kind::Wait, Side::Exit, [0, 0, 0]));
+    tracker.polled(1000);
+    assert_eq!(tracker.tracked.sleeps, [Sleep { start_ns: 10, end_ns: 12, task: TASK }]);
+    assert_eq!(offsets(&tracker), [(Op::Flush, 0, 0)]);
+    assert_eq!(tracker.tracked.counts, Counts::default());
 }

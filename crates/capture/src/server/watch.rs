@@ -224,8 +224,7 @@ mod tests {
         };
         write(100_000);
         let (system, pid) = (System::Postgresql, 1);
-        let mut looker =
-            Looker::new(Server { system, pid, data, log: None, temp: None, undo: None });
+        let mut looker = Looker::new(Server::new(system, pid, data));
         looker.look();
         if looker.owned.is_empty() {
             return println!("skipped: no FIEMAP or no disk under the build folder");

@@ -23,12 +23,10 @@ fn settings(native: &str) -> Settings {
 fn observed(instance: &Instance) -> Server {
     let places = instance.places().clone();
     Server {
-        system: System::Mariadb,
-        pid: instance.pid().expect("it runs"),
-        data: places.data,
         log: places.log,
         temp: places.temp,
         undo: places.undo,
+        ..Server::new(System::Mariadb, instance.pid().expect("it runs"), places.data)
     }
 }
 
@@ -73,10 +71,11 @@ fn what_innodb_counts_is_what_was_captured_unless_it_is_hidden() {
         .unwrap()
         .unwrap() as u32;
     let server = observed(&instance);
-    let capture = match ServerCapture::start(&server, Options { client_turns: true }) {
-        Ok(capture) => capture,
-        Err(unavailable) => return println!("skipped: {unavailable}"),
-    };
+    let capture =
+        match ServerCapture::start(&server, Options { client_turns: true, ..Options::default() }) {
+            Ok(capture) => capture,
+            Err(unavailable) => return println!("skipped: {unavailable}"),
+        };
     let names = ["INNODB_DATA_READ", "INNODB_DATA_WRITTEN", "INNODB_OS_LOG_WRITTEN"];
     let before = names.map(|name| status(&mut connection, name));
     let start_ns = clock_ns();

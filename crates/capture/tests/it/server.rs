@@ -17,7 +17,7 @@ pub fn home() -> PathBuf {
 
 fn server(postgresql: &Postgresql) -> Server {
     let (system, data) = (System::Postgresql, postgresql.data());
-    Server { system, pid: postgresql.pid(), data, log: None, temp: None, undo: None }
+    Server::new(system, postgresql.pid(), data)
 }
 
 /// Requests and bytes of one kind.
@@ -69,7 +69,8 @@ fn what_postgresql_counts_is_what_was_captured() {
     let wal = |column| number(&postgresql, &format!("SELECT {column} FROM pg_stat_wal"));
     let (blocks_before, writes_before, syncs_before) =
         (blocks(), wal("wal_write"), wal("wal_sync"));
-    let capture = match ServerCapture::start(&server, Options { client_turns: true }) {
+    let capture = match ServerCapture::start(&server, Options { client_turns: true, waits: false })
+    {
         Ok(capture) => capture,
         Err(unavailable) => return println!("skipped: {unavailable}"),
     };

@@ -45,22 +45,16 @@ fn children_s() -> f64 {
 
 /// One run of pgbench.
 fn run(postgresql: &Postgresql, watch: Watch) -> Cost {
-    let server = Server {
-        system: System::Postgresql,
-        pid: postgresql.pid(),
-        data: postgresql.data(),
-        log: None,
-        temp: None,
-        undo: None,
-    };
+    let server = Server::new(System::Postgresql, postgresql.pid(), postgresql.data());
     postgresql.query("CHECKPOINT").unwrap();
-    let options = Options { client_turns: watch == Watch::CallsAndTurns };
+    let turns = watch == Watch::CallsAndTurns;
+    let options = Options { client_turns: turns, waits: turns };
     let logical =
         (watch != Watch::Nothing).then(|| ServerCapture::start(&server, options).unwrap());
     let physical =
         (watch == Watch::CallsAndDisks).then(|| PhysicalCapture::start(&server).unwrap());
     // The start of the captures is not counted: a measurement is longer than this one.
-    let clock = ServerClock::start(server.pid);
+    let clock = ServerClock::start(&server.pids());
     let before_s = children_s();
     let start = std::time::Instant::now();
     let count = TRANSACTIONS.to_string();

@@ -1,15 +1,18 @@
 //! The files of a captured run: `PREFIX-run.json`, `PREFIX-transactions.csv`,
-//! `PREFIX-logical.parquet` and, where the disk was captured, `PREFIX-device-DISK.parquet`.
+//! `PREFIX-logical.parquet` and, where the disk was captured, `PREFIX-device-DISK.parquet`. A capture
+//! of a server that somebody else ran has `PREFIX-accounts.json` and `PREFIX-requests.csv` instead of
+//! the first two; its transactions are requests, for nobody told what belongs together.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use capture::server::REQUEST_KINDS;
 use oltp::{Kind, Load};
-use predict::{Captured, Cpu, KindOf, System, Transaction};
+use predict::{Captured, Cpu, KindOf, System};
 use sim::transactions::{Load as SimLoad, Think};
 use trace::{Op, Trace};
 
 use crate::Error;
+use crate::captures::{Capture, read_table, with};
 use crate::runs::{Run, RunSet};
 
 /// All kinds, by the number that the capture gives them.
@@ -22,12 +25,6 @@ const KINDS: [Kind; Kind::COUNT] = [
     Kind::Transfer,
     Kind::Update,
 ];
-
-fn with(prefix: &Path, suffix: &str) -> PathBuf {
-    let mut path = prefix.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
-}
 
 /// The run of a capture: the last of `PREFIX-run.json`.
 ///
@@ -47,13 +44,11 @@ pub fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
     let server = run.server.as_ref().ok_or(lacks("a server: SQLite's locks are not modelled"))?;
     let accounts = server.accounts.as_ref().ok_or(lacks("the server's accounts"))?;
     let result = &run.result;
-    let system = match accounts.system {
-        capture::server::System::Postgresql => System::Postgresql,
-        capture::server::System::Mariadb => System::Innodb,
-    };
+    let system = system(accounts.system)?;
     let path = with(prefix, "-transactions.csv");
     let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-    let transactions = transactions(&path, &text)?;
+    let names = KINDS.map(Kind::name);
+    let transactions = read_table(&path, &text, &names)?;
     let logical = formats::own::read(&with(prefix, "-logical.parquet")).map_err(Error::Trace)?;
     let cpu = &accounts.cpu;
     let per = |seconds: f64| seconds * 1e9 / accounts.transactions.max(1) as f64;
@@ -85,6 +80,61 @@ pub fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
             .and_then(|activity| activity.log_bytes)
             .filter(|_| system == System::Postgresql),
         warehouses: result.dataset.scale().map(|scale| scale.warehouses),
+    })
+}
+
+fn system(system: capture::server::System) -> Result<System, Error> {
+    match system {
+        capture::server::System::Postgresql => Ok(System::Postgresql),
+        capture::server::System::Mariadb => Ok(System::Innodb),
+        capture::server::System::Program => {
+            let what = "a database server: how any other program commits is not known";
+            Err(Error::Predict(predict::Error::Lacks(what)))
+        }
+    }
+}
+
+/// Reads a capture of a server that somebody else ran.
+///
+/// # Errors
+/// A file that is missing or malformed; a capture without requests.
+pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error> {
+    let lacks = |what| Error::Predict(predict::Error::Lacks(what));
+    let accounts = capture.accounts.as_ref().ok_or(lacks("a server: it is of a device"))?;
+    let requests = capture.requests.as_ref().filter(|all| all.count > 0);
+    let requests = requests.ok_or(lacks("requests of clients: none was answered in its time"))?;
+    let system = system(accounts.system)?;
+    let path = with(prefix, "-requests.csv");
+    let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+    let logical = formats::own::read(&with(prefix, "-logical.parquet")).map_err(Error::Trace)?;
+    let cpu = &accounts.cpu;
+    let per = |seconds: f64| seconds * 1e9 / accounts.transactions.max(1) as f64;
+    let log_bytes = capture.activity.as_ref().and_then(|activity| activity.log_bytes);
+    let kind = |name: &&str| KindOf { name: (*name).to_owned(), writes: *name == "commit" };
+    Ok(Captured {
+        system,
+        kinds: REQUEST_KINDS.iter().map(kind).collect(),
+        transactions: read_table(&path, &text, &REQUEST_KINDS)?,
+        connections: connections(&logical),
+        logical,
+        physical: physical(prefix)?,
+        // The clients compute while the server waits for them: their time is in the think time.
+        cpu: Cpu {
+            server_ns: per(cpu.server_user_s + cpu.server_system_s),
+            client_ns: 0.0,
+            kernel_ns: per(cpu.kernel_threads_s),
+        },
+        processors: (cpu.machine_s / capture.seconds.max(1e-3)).round().max(1.0) as u32,
+        disturbed: cpu.disturbed,
+        terminals: requests.sessions_mean.round().max(1.0) as u32,
+        load: if requests.scheduled {
+            SimLoad::Open { per_s: requests.per_s }
+        } else {
+            SimLoad::Closed(Think { mean_ns: requests.think_ns_mean, exponential: true })
+        },
+        per_s: requests.per_s,
+        log_bytes: log_bytes.filter(|_| system == System::Postgresql),
+        warehouses: None,
     })
 }
 
@@ -137,64 +187,9 @@ fn physical(prefix: &Path) -> Result<Option<Trace>, Error> {
     Ok(None)
 }
 
-/// The table of transactions, by the names of its columns.
-fn transactions(path: &Path, text: &str) -> Result<Vec<Transaction>, Error> {
-    let bad = |cause: String| Error::Artifact {
-        path: path.to_owned(),
-        what: "table of transactions",
-        cause,
-    };
-    let mut lines = text.lines();
-    let header: Vec<&str> = lines.next().unwrap_or("").split(',').collect();
-    let column = |name: &str| {
-        let at = header.iter().position(|own| *own == name);
-        at.ok_or_else(|| bad(format!("it has no column '{name}'")))
-    };
-    let (kind, turns) = (column("kind")?, column("turns")?);
-    let (duration, gap) = (column("duration_ns")?, column("gap_ns")?);
-    let kinds: HashMap<&str, u16> =
-        KINDS.iter().zip(0u16..).map(|(kind, number)| (kind.name(), number)).collect();
-    let mut found = Vec::new();
-    for (number, line) in (2..).zip(lines) {
-        let cells: Vec<&str> = line.split(',').collect();
-        let cell = |at: usize| {
-            let wrong = || bad(format!("line {number} lacks '{}'", header[at]));
-            cells.get(at).copied().ok_or_else(wrong)
-        };
-        let figure = |at: usize| {
-            let wrong = || bad(format!("line {number}: '{}' is no number", header[at]));
-            cell(at)?.parse::<u64>().map_err(|_| wrong())
-        };
-        let name = cell(kind)?;
-        let unknown = || bad(format!("line {number}: '{name}' is no kind of transaction"));
-        found.push(Transaction {
-            kind: *kinds.get(name).ok_or_else(unknown)?,
-            turns: figure(turns)? as u32,
-            duration_ns: figure(duration)?,
-            gap_ns: figure(gap)?,
-        });
-    }
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_table_is_read_by_its_columns() {
-        let text = "transaction,kind,gap_ns,turns,duration_ns\n1,payment,5,3,9\n2,update,1,1,2\n";
-        let found = transactions(Path::new("t.csv"), text).unwrap();
-        let kinds: Vec<u16> = found.iter().map(|one| one.kind).collect();
-        assert_eq!(kinds, [Kind::Payment as u16, Kind::Update as u16]);
-        assert_eq!((found[0].turns, found[0].duration_ns, found[0].gap_ns), (3, 9, 5));
-        let cause = |text: &str| transactions(Path::new("t.csv"), text).unwrap_err().to_string();
-        assert!(cause("transaction,turns\n").contains("no column 'kind'"));
-        let header = "kind,turns,duration_ns,gap_ns\n";
-        assert!(cause(&format!("{header}payment,1,x,2\n")).contains("line 2: 'duration_ns'"));
-        assert!(cause(&format!("{header}lunch,1,1,2\n")).contains("'lunch' is no kind"));
-        assert!(cause(&format!("{header}payment,1\n")).contains("line 2 lacks 'duration_ns'"));
-    }
 
     #[test]
     fn kinds_are_numbered_as_the_capture_numbers_them() {

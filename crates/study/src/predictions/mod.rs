@@ -1,7 +1,7 @@
 //! Predictions from a captured run: its files read, devices asked, answers shown.
 //!
 //! The arithmetic is in the crate `predict`; here are the files that `wearmark oltp run --trace
-//! PREFIX` leaves (`files.rs`), the loop over profiles, the table and the page. Invariant: a device
+//! PREFIX` or `wearmark capture --output PREFIX` leaves (`files.rs`), the loop over profiles, the table and the page. Invariant: a device
 //! whose addresses end before the database does is not refused; requests beyond its end are moved
 //! to within and the answer carries a warning.
 
@@ -19,8 +19,9 @@ use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::captures::{Capture, with};
 
-pub use files::{read, read_run};
+pub use files::{read, read_capture, read_run};
 pub use page::page;
 pub use text::text;
 
@@ -58,6 +59,20 @@ pub struct Measured {
 }
 
 impl Measured {
+    fn of_capture(capture: &Capture) -> Self {
+        let all = capture.requests.clone().unwrap_or_default();
+        Self {
+            dbms: capture.captured.clone(),
+            terminals: all.sessions_mean.round().max(1.0) as u32,
+            per_min: all.per_s * 60.0,
+            kinds: all
+                .kinds
+                .into_iter()
+                .map(|kind| (kind.kind, kind.count, kind.response_ns))
+                .collect(),
+        }
+    }
+
     fn of(result: &oltp::OltpResult) -> Self {
         let quantiles =
             |kind: &KindResult| [0.5, 0.9, 0.99, 0.999].map(|q| kind.response_ns.quantile(q));
@@ -92,13 +107,13 @@ pub fn ask(
         writes_bytes: 0,
     });
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: steps.collect() });
-    let run = read_run(prefix)?;
-    let captured: Captured = read(prefix, &run)?;
+    let (captured, measured, rests_on) = source(prefix)?;
     let mut learned: Learned = learn(&captured)?;
+    learned.rests_on.extend(rests_on);
     calibrate(&mut learned)?;
     let mut all = Predictions {
         schema: 1,
-        captured: Measured::of(&run.result),
+        captured: measured,
         calibration: learned.calibration,
         path_ns: learned.path_ns,
         devices: Vec::new(),
@@ -139,6 +154,34 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
     calibrate(&mut learned)?;
     let make = || vec![learned.source_device()];
     Ok(predict(&learned, &Question::default(), "here", &make)?)
+}
+
+/// A captured run and how it was measured: of a load of our own, or of somebody else's; with what
+/// is assumed about the latter.
+fn source(prefix: &Path) -> Result<(Captured, Measured, Vec<String>), Error> {
+    // The newer of the two where a prefix was used for both.
+    let age =
+        |suffix: &str| std::fs::metadata(with(prefix, suffix)).and_then(|file| file.modified());
+    let own = age("-run.json").ok();
+    if own.is_some() && own >= age("-accounts.json").ok() {
+        let run = read_run(prefix)?;
+        return Ok((read(prefix, &run)?, Measured::of(&run.result), Vec::new()));
+    }
+    let capture = Capture::read(prefix)?;
+    let captured = read_capture(prefix, &capture)?;
+    let all = capture.requests.as_ref().expect("read_capture asks for it");
+    let think = report::format::duration_ns(all.think_ns_mean);
+    let clients = if all.scheduled {
+        "requests that arrive on a schedule, however long the answers take".to_owned()
+    } else {
+        format!("{} sessions that think {think} between requests", captured.terminals)
+    };
+    let rests_on = vec![
+        "requests as system calls show them: a statement or a batch each, not a transaction"
+            .to_owned(),
+        clients,
+    ];
+    Ok((captured, Measured::of_capture(&capture), rests_on))
 }
 
 fn capture_warnings(learned: &Learned) -> Vec<Warning> {

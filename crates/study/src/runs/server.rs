@@ -110,12 +110,12 @@ impl<'a> Watch<'a> {
         let server = self.instance.and_then(observed);
         let logical = server.as_ref().filter(|_| self.capture >= Capture::Database);
         let physical = server.as_ref().filter(|_| self.capture >= Capture::BlockLayer);
-        let turns = capture::server::Options { client_turns: true };
+        let turns = capture::server::Options { client_turns: true, waits: false };
         Begun {
             statistics: Statistics::read(self.system, &self.login).ok(),
             physical: physical.map(PhysicalCapture::start),
             logical: logical.map(|server| ServerCapture::start(server, turns)),
-            clock: server.map(|server| ServerClock::start(server.pid)),
+            clock: server.map(|server| ServerClock::start(&server.pids())),
             cpu: self.instance.map(Instance::cpu),
         }
     }
@@ -227,12 +227,10 @@ fn watched(system: dbms::System) -> System {
 fn observed(instance: &Instance) -> Option<Server> {
     let (files, places) = (instance.files(), instance.places());
     Some(Server {
-        system: watched(instance.system()),
-        pid: instance.pid()?,
-        data: files.data.clone(),
         log: places.log.as_ref().map(|_| files.log.clone()),
         temp: places.temp.as_ref().map(|_| files.temp.clone()),
         undo: places.undo.as_ref().map(|_| files.undo.clone()),
+        ..Server::new(watched(instance.system()), instance.pid()?, files.data.clone())
     })
 }
 

@@ -1,5 +1,6 @@
 //! One function per command: parse nothing, decide little, print the result.
 
+mod capture;
 mod doctor;
 mod emulate;
 mod oltp;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Probe(arguments) => probe::run(&arguments, &context),
         Command::Fit(arguments) => probe::fit(&arguments, &context),
         Command::Oltp(command) => oltp::run(command, &context),
+        Command::Capture(arguments) => capture::run(&arguments, &context),
         Command::Temp(command) => temp::run(command, &context),
         Command::Trace(command) => trace::run(command, &context),
         Command::Sim(arguments) => sim::run(&arguments, &context),

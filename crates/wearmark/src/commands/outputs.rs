@@ -20,8 +20,10 @@ enum Kind {
     Timeline,
     /// Runs for `oltp compare`.
     Runs,
-    /// Transactions of a run.
+    /// Transactions of a run, or requests of a capture.
     Transactions,
+    /// The account of a capture.
+    Accounts,
     /// Measurements of a probe.
     Measurements,
     /// A profile or a recipe.
@@ -37,6 +39,7 @@ impl Kind {
             Self::Timeline => "timeline",
             Self::Runs => "file of runs",
             Self::Transactions => "table of transactions",
+            Self::Accounts => "account of a capture",
             Self::Measurements => "file of measurements",
             Self::Toml => "profile or recipe",
         }
@@ -50,6 +53,7 @@ impl Kind {
             Self::Timeline => head.starts_with(r#"{"displayTimeUnit":"ns","traceEvents":["#),
             Self::Runs => head.contains(r#""schema""#) && head.contains(r#""runs""#),
             Self::Transactions => head.starts_with("transaction,"),
+            Self::Accounts => head.contains(r#""wearmark""#) && head.contains(r#""ending""#),
             Self::Measurements => head.contains(r#""cells""#) || head.contains(r#""machine""#),
             // Short texts that people edit: only what reads as one of ours is taken for one.
             Self::Toml => {
@@ -99,7 +103,11 @@ impl<'a> Files<'a> {
                 self.outputs.push((path, Kind::Trace));
             } else if found == format!("{begin}run.json") {
                 self.outputs.push((path, Kind::Runs));
-            } else if found == format!("{begin}transactions.csv") {
+            } else if found == format!("{begin}accounts.json") {
+                self.outputs.push((path, Kind::Accounts));
+            } else if [format!("{begin}transactions.csv"), format!("{begin}requests.csv")]
+                .contains(&found)
+            {
                 self.outputs.push((path, Kind::Transactions));
             }
         }
@@ -118,6 +126,9 @@ fn files(command: &Command) -> Files<'_> {
         Command::Oltp(Oltp::Run(run)) => {
             Files::default().watching(&run.watching).prefix(run.trace.as_ref())
         }
+        Command::Capture(taken) => Files::default()
+            .and(Kind::Page, taken.html.as_ref())
+            .prefix(Some(&taken.output).filter(|_| !taken.print_commands)),
         Command::Oltp(Oltp::Sweep(sweep)) => Files::default().watching(&sweep.watching),
         Command::Oltp(Oltp::Compare(compare)) => {
             Files::of([compare.old.as_path(), &compare.new]).and(Kind::Page, compare.html.as_ref())

@@ -11,13 +11,15 @@ use crate::failure::Advice;
 
 /// Predicts the captured run on every profile.
 pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
-    let kept = format!("{}-run.json", arguments.prefix.display());
-    if !std::path::Path::new(&kept).exists() {
+    let kept =
+        ["run", "accounts"].map(|name| format!("{}-{name}.json", arguments.prefix.display()));
+    if !kept.iter().any(|kept| std::path::Path::new(kept).exists()) {
+        let prefix = arguments.prefix.display();
         let hint = format!(
-            "make it as root: wearmark oltp run DIR --dbms postgresql --trace {}",
-            arguments.prefix.display()
+            "make it as root: wearmark oltp run DIR --dbms postgresql --trace {prefix}, or \
+             wearmark capture --pid PID --output {prefix}"
         );
-        return Err(Advice::error(format!("{kept}: no such capture"), hint));
+        return Err(Advice::error(format!("{}: no such capture", kept[0]), hint));
     }
     if let Some(speed) = arguments.speed.filter(|speed| !(speed.is_finite() && *speed > 0.0)) {
         let hint = "2 is twice as fast as the captured machine, 0.5 half as fast";

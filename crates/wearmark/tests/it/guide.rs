@@ -232,3 +232,54 @@ fn the_guide_to_predictions_runs() {
     assert!(free > 3.0 * slow, "{free} {slow}");
     assert_eq!(all, ask(&[]), "the same bytes");
 }
+
+/// On a server that somebody else started and loads: another process of the test.
+#[test]
+fn the_guide_to_captures_runs() {
+    if let Err(error) = dbms::Programs::find(dbms::System::Postgresql) {
+        return println!("skipped: {error}");
+    }
+    let dir = open_place();
+    let load = "oltp run pg --dbms postgresql --workload commit --rows 1000 --users 4 --warmup 0s \
+                --duration 10min --no-capture";
+    let words: Vec<&str> = load.split_whitespace().collect();
+    let stranger = crate::program::command(dir.path(), &words).spawn().unwrap();
+    let id = rustix::process::Pid::from_child(&stranger);
+    let ended = captures(dir.path());
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let stranger = crate::program::finish(stranger);
+    if let Err(reason) = ended {
+        return println!("skipped: {reason}");
+    }
+    assert_eq!(stranger.code, Some(130), "the server ran on: {stranger:?}");
+}
+
+/// Waits until the load runs, then runs the commands of the page.
+fn captures(dir: &Path) -> Result<(), String> {
+    let look = "capture --data-dir pg/data --for 300ms --no-physical -o look --json";
+    let look: Vec<&str> = look.split_whitespace().collect();
+    let seen = |out: &str| {
+        let account: serde_json::Value = serde_json::from_str(out).unwrap_or_default();
+        account["requests"]["commits"].as_u64().unwrap_or(0)
+    };
+    let mut last = String::new();
+    let busy = (0..300).any(|_| {
+        let ran = crate::program::run(dir, &look);
+        last = ran.err;
+        if ran.code != Some(0) {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        seen(&ran.out) > 20 || last.contains("cannot be seen")
+    });
+    if last.contains("cannot be seen") {
+        return Err(last);
+    }
+    assert!(busy, "the load never began: {last}");
+    let commands = commands(include_str!("../../../../docs/guide/capturing.md"));
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir, command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+    }
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Drives the program as a user does: the binary, real files, real signals.
 
+mod capture;
 mod commands;
 mod emulate;
 mod full_disk;

@@ -12,6 +12,8 @@ mod torture;
 use super::{Context, Outcome, output};
 use crate::cli::Oltp;
 
+pub use target::login;
+
 /// Runs the command.
 pub fn run(command: Oltp, context: &Context) -> anyhow::Result<Outcome> {
     match command {

@@ -71,42 +71,12 @@ fn write_capture(
         formats::own::write(trace, &with(&format!("-{name}.parquet")))?;
     }
     if !transactions.is_empty() {
-        write_transactions(&with("-transactions.csv"), transactions)?;
+        let text = study::captures::table(transactions, kind_name);
+        study::run_dir::write_atomically(&with("-transactions.csv"), text.as_bytes())?;
     }
     let mut set = RunSet::new(None, prefix.parent().unwrap_or(Path::new(".")));
     set.runs.push(run.clone());
     Ok(set.write(&with("-run.json"))?)
-}
-
-/// One line per transaction: what it did on storage and where its time went.
-fn write_transactions(path: &Path, transactions: &[TransactionIo]) -> anyhow::Result<()> {
-    let mut text = String::from(
-        "transaction,kind,turns,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,written_bytes,\
-         service_ns,client_ns,shared_commit_ns,gap_ns,commit_ns\n",
-    );
-    for each in transactions {
-        let commit = each.commit_ns.map_or_else(String::new, |ns| ns.to_string());
-        text.push_str(&format!(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
-            each.number,
-            kind_name(each.kind),
-            each.turns,
-            each.task,
-            each.start_ns,
-            each.duration_ns,
-            each.reads,
-            each.writes,
-            each.flushes,
-            each.read_bytes,
-            each.written_bytes,
-            each.service_ns,
-            each.client_ns,
-            each.shared_commit_ns,
-            each.gap_ns,
-        ));
-    }
-    study::run_dir::write_atomically(path, text.as_bytes())?;
-    Ok(())
 }
 
 /// The name of a kind of transaction by its number in a capture.
