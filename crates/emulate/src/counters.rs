@@ -44,6 +44,11 @@ impl Counters {
         if all.is_empty() { 0 } else { all.quantile(0.5) }
     }
 
+    /// 99 % of the answers left no later than this after they should have, ns.
+    pub fn late_ns_p99(&self) -> u64 {
+        if self.lateness.is_empty() { 0 } else { self.lateness.quantile(0.99) }
+    }
+
     pub(crate) fn arrived(&mut self, depth: usize) {
         self.depth_max = self.depth_max.max(depth);
     }

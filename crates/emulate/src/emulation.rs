@@ -320,12 +320,11 @@ impl Unit {
 
     fn status(&self) -> Status {
         let status = self.shared.status.lock().expect("no panic under the lock");
-        let late = &status.counters.lateness;
         Status {
             name: self.name.clone(),
             requests: status.counters.requests(),
             depth: status.depth,
-            lateness_p99: Nanos(if late.is_empty() { 0 } else { late.quantile(0.99) }),
+            lateness_p99: Nanos(status.counters.late_ns_p99()),
         }
     }
 
@@ -393,6 +392,7 @@ impl Unit {
             depth_max: counters.depth_max,
             path_us: path.0 as f64 / 1e3,
             service_us_p50: counters.service_ns_p50() as f64 / 1e3,
+            lateness_us_p99: counters.late_ns_p99() as f64 / 1e3,
             lateness: counters.lateness,
             model: status.model.iter().map(|one| (one.name.to_owned(), one.value)).collect(),
             lost: fate.map(|_| lost),

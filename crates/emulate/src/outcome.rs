@@ -64,6 +64,8 @@ pub struct Outcome {
     pub path_us: f64,
     /// What the model gave the typical request, us.
     pub service_us_p50: f64,
+    /// 99 % of the answers left no later than this after they should have, us.
+    pub lateness_us_p99: f64,
     /// How much later than they should the answers left, ns.
     pub lateness: Histogram,
     /// The model's own counters.
@@ -79,14 +81,9 @@ impl Outcome {
         self.ops.iter().map(|op| op.requests).sum()
     }
 
-    /// 99 % of the answers left no later than this after they should have, us.
-    pub fn lateness_us_p99(&self) -> f64 {
-        if self.lateness.is_empty() { 0.0 } else { self.lateness.quantile(0.99) as f64 / 1e3 }
-    }
-
     /// What makes the emulation suspect.
     pub fn warnings(&self) -> Vec<Warning> {
-        let late = self.lateness_us_p99();
+        let late = self.lateness_us_p99;
         if self.requests() == 0 || late <= self.service_us_p50 * LATE_SHARE {
             return Vec::new();
         }

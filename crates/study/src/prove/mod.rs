@@ -237,7 +237,7 @@ pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Ru
         round,
         figures: Figures::of(result),
         io,
-        lateness_us_p99: emulated.iter().map(Served::lateness_us_p99).reduce(f64::max),
+        lateness_us_p99: emulated.iter().map(|served| served.lateness_us_p99).reduce(f64::max),
         warnings,
     }
 }

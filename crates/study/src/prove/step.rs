@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use events::Warning;
 use oltp::OltpResult;
 use serde::Deserialize;
-use stats::Histogram;
 
 use super::{Place, Predicted};
 use crate::Error;
@@ -35,7 +34,7 @@ const CAPTURED: &str = "captured";
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Served {
     pub(super) ops: Vec<ServedOp>,
-    lateness: Histogram,
+    pub(super) lateness_us_p99: f64,
     #[serde(default)]
     pub(super) warnings: Vec<Warning>,
 }
@@ -53,12 +52,6 @@ pub(crate) struct ServedOp {
 struct Printed {
     devices: Vec<Served>,
     warnings: Vec<Warning>,
-}
-
-impl Served {
-    pub(crate) fn lateness_us_p99(&self) -> f64 {
-        if self.lateness.is_empty() { 0.0 } else { self.lateness.quantile(0.99) as f64 / 1e3 }
-    }
 }
 
 /// How a step tells how far it is and hears that it should stop.

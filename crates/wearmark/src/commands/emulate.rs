@@ -268,9 +268,7 @@ fn show(devices: Vec<Served>, context: &Context) -> anyhow::Result<()> {
     for device in &devices {
         text.push_str(&format!(
             "{}: answers left {:.0} us late or less (p99); the path takes {:.1} us\n",
-            device.device,
-            device.lateness_us_p99(),
-            device.path_us
+            device.device, device.lateness_us_p99, device.path_us
         ));
         if let Some(lost) = device.lost {
             text.push_str(&format!(
