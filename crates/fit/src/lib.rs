@@ -151,6 +151,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
         state: state(measurements),
         device: DeviceSpec::Linear(Box::new(linear)),
         write_cache: None,
+        limits: None,
         validation: None,
         cost: None,
     };

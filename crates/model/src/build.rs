@@ -4,6 +4,7 @@ use profile::write_cache::{WriteCacheParameters, WriteCacheSpec};
 use profile::{DeviceSpec, Profile};
 
 use crate::hdd::Hdd;
+use crate::limits::Limits;
 use crate::linear::Linear;
 use crate::ram::Ram;
 use crate::read_cache::ReadCache;
@@ -15,6 +16,14 @@ use crate::{Device, flash};
 /// # Panics
 /// Where [`Profile::check`] fails: a profile changed by hand is checked first.
 pub fn device(profile: &Profile, seed: u64) -> Box<dyn Device> {
+    let device = behind_limits(profile, seed);
+    match &profile.limits {
+        Some(limits) => Box::new(Limits::new(device, &limits.parameters())),
+        None => device,
+    }
+}
+
+fn behind_limits(profile: &Profile, seed: u64) -> Box<dyn Device> {
     let cache = profile.write_cache.as_ref().map(WriteCacheSpec::parameters);
     match &profile.device {
         DeviceSpec::Linear(spec) => boxed(Linear::new(&spec.parameters(), seed), cache),

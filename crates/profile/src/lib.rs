@@ -21,6 +21,7 @@ pub mod disksim;
 mod error;
 pub mod flash;
 pub mod hdd;
+pub mod limits;
 pub mod linear;
 mod parameter;
 mod quantiles;
@@ -46,6 +47,7 @@ use serde::Serialize;
 use units::Bytes;
 
 use hdd::SECTOR_BYTES;
+use limits::LimitsSpec;
 use write_cache::WriteCacheSpec;
 
 /// A device model with its parameters, their evidence and their validation.
@@ -60,6 +62,9 @@ pub struct Profile {
     /// The write-back cache in front of it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCacheSpec>,
+    /// What a provider lets through to it, if it is a volume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsSpec>,
     /// How well it predicts the device, where that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
@@ -77,6 +82,14 @@ impl Profile {
     /// The profile as a TOML file.
     pub fn to_toml(&self) -> String {
         text::write(self)
+    }
+
+    /// The same profile with the field at a TOML path (`device.flush.base_us`) set to `value`.
+    ///
+    /// # Errors
+    /// There is no such field, or the device cannot exist with it.
+    pub fn with_field(&self, field: &str, value: &str) -> Result<Self, Error> {
+        text::with_field(self, field, value)
     }
 
     /// Refuses impossible devices; [`Profile::from_toml`] has done it already.

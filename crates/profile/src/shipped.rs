@@ -17,6 +17,7 @@ macro_rules! shipped {
 }
 
 static SHIPPED: &[(&str, &str)] = shipped![
+    "aws-gp2",
     "aws-gp3",
     "aws-io2",
     "crucial-mx500",

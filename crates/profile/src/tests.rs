@@ -142,6 +142,67 @@ fn impossible_caches_are_refused_with_field_and_line() {
 }
 
 #[test]
+fn impossible_limits_are_refused_with_field_and_line() {
+    for (line, replacement, expected) in [
+        ("rate = { value = 300,", "rate = { value = 0,", "45: limits.iops.rate: it must be above"),
+        (
+            "burst = { value = 3000,",
+            "burst = { value = 30,",
+            "46: limits.iops.burst: it is below the rate",
+        ),
+        (
+            "burst = { value = 3000, source = \"Amazon EC2 user guide, EBS volume types\" }",
+            "",
+            "44: limits.iops.burst: burst and credits need each other",
+        ),
+        (
+            "io_kib = { value = 256, source = \"Amazon EC2 user guide, EBS volume types\" }",
+            "",
+            "41: limits.merges_contiguous: it needs io_kib",
+        ),
+        ("[limits.mb_per_s]", "[limits.kb_per_s]", "49: unknown field `kb_per_s`"),
+    ] {
+        check_refusal("aws-gp2", (line, replacement), &format!("my.toml:{expected}"));
+    }
+    let limits = "[limits.iops]\nrate = { value = 100, source = \"x\" }\n";
+    let text = find_shipped("hitachi-15k450").expect("it ships");
+    let error = Profile::from_toml(&format!("{text}\n{limits}"), "my.toml").expect_err("a queue");
+    assert!(error.to_string().contains("not in front of a device that looks at its queue"));
+}
+
+#[test]
+fn a_field_is_changed_by_its_path() {
+    let gp2 = shipped_profile("aws-gp2");
+    let changed = gp2.with_field("limits.iops.credits_at_start", "0.5").expect("a share");
+    let own = |profile: &Profile| profile.limits.clone().expect("a volume").parameters();
+    assert_eq!(own(&gp2).ios.expect("I/Os").start_share, 1.0);
+    assert_eq!(own(&changed).ios.expect("I/Os").start_share, 0.5);
+    let larger = gp2.with_field("device.capacity", "1GiB").expect("a size");
+    assert_eq!(larger.capacity(), Some(Bytes(1 << 30)));
+    for (field, value, expected) in [
+        ("device.flush.base_us", "-1", "device.flush.base_us: it is negative"),
+        ("device.flush.bas_us", "1", "unknown field `bas_us`"),
+        ("device.flash.base_us", "1", "the profile has no such section"),
+        ("device.flush", "1", "it is a section"),
+        ("device.flush.base_us", "soon", "invalid type"),
+    ] {
+        let error = gp2.with_field(field, value).expect_err(field).to_string();
+        assert!(error.contains(expected), "{field}={value}: {error}");
+    }
+}
+
+#[test]
+fn control_characters_are_refused() {
+    for (line, replacement, field) in [
+        ("name = \"intel-p3700\"", "name = \"\\u001b[31mred\"", "profile.name"),
+        ("class = ", "class = \"a\\u0000\" # ", "profile.class"),
+    ] {
+        let error = refusal("intel-p3700", line, replacement).to_string();
+        assert!(error.contains(&format!("{field}: it holds a control character")), "{error}");
+    }
+}
+
+#[test]
 fn malformed_texts_are_refused_with_their_line() {
     for (line, replacement, expected) in [
         ("kind = \"linear\"", "kind = \"quantum\"", "my.toml:16: unknown variant `quantum`"),

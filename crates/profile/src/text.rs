@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use crate::flash::FlashSpec;
 use crate::hdd::HddSpec;
+use crate::limits::LimitsSpec;
 use crate::linear::LinearSpec;
 use crate::ram::RamSpec;
 use crate::write_cache::WriteCacheSpec;
@@ -26,6 +27,8 @@ struct Document<D> {
     device: D,
     #[serde(default)]
     write_cache: Option<WriteCacheSpec>,
+    #[serde(default)]
+    limits: Option<LimitsSpec>,
     #[serde(default)]
     validation: Option<Validation>,
     #[serde(default)]
@@ -88,6 +91,7 @@ fn assemble<D>(document: Document<D>, device: impl Fn(D) -> DeviceSpec) -> Profi
         state: document.state,
         device: device(document.device),
         write_cache: document.write_cache,
+        limits: document.limits,
         validation: document.validation,
         cost: document.cost,
     }
@@ -160,12 +164,53 @@ pub(super) fn write(profile: &Profile) -> String {
     out
 }
 
+/// `profile` with the value at `field` changed. A parameter keeps its place and gets a new source.
+pub(super) fn with_field(profile: &Profile, field: &str, value: &str) -> Result<Profile, Error> {
+    let impossible = |cause: &str| Error::Impossible {
+        path: profile.profile.name.clone(),
+        line: 0,
+        field: field.to_owned(),
+        cause: cause.to_owned(),
+    };
+    let mut table = Table::try_from(profile).expect("a profile holds tables, texts and numbers");
+    let (path, key) = field.rsplit_once('.').unwrap_or(("", field));
+    let mut section = &mut table;
+    for name in path.split('.').filter(|name| !name.is_empty()) {
+        let inner = section.get_mut(name).and_then(Value::as_table_mut);
+        section = inner.ok_or_else(|| impossible("the profile has no such section"))?;
+    }
+    let text = Value::String(value.to_owned());
+    let value = toml::from_str::<Table>(&format!("value = {value}"))
+        .map_or(text, |mut read| read.remove("value").expect("it was given"));
+    let is_number = value.is_integer() || value.is_float();
+    let is_parameter = match section.get(key) {
+        Some(Value::Table(old)) if old.contains_key("value") => true,
+        Some(Value::Table(_) | Value::Array(_)) => {
+            return Err(impossible("it is a section; name a field in it"));
+        }
+        // An optional parameter that is not there yet; a plain number is found out by reading.
+        None => is_number,
+        Some(_) => false,
+    };
+    let changed = if is_parameter {
+        let source = Value::String("changed by hand".to_owned());
+        Value::Table(Table::from_iter([("value".to_owned(), value), ("source".to_owned(), source)]))
+    } else {
+        value
+    };
+    section.insert(key.to_owned(), changed);
+    let mut text = String::new();
+    write_section(&mut text, "", &table);
+    read(&text, &profile.profile.name)
+}
+
 /// The order in which a person would write the keys; those not named here follow alphabetically.
 const ORDER: &[&str] = &[
     "profile",
     "state",
     "device",
     "write_cache",
+    "limits",
     "validation",
     "cost",
     "name",
@@ -194,6 +239,10 @@ const ORDER: &[&str] = &[
     "r_squared",
     "ceiling_iops",
     "ceiling_mb_per_s",
+    "rate",
+    "burst",
+    "credits",
+    "credits_at_start",
     "hit_base_us",
     "hit_us_per_kib",
     "read_factor",

@@ -2,12 +2,13 @@
 //! whatever they do besides requests.
 
 use model::hdd::Hdd;
-use model::{Device, Linear, QueuedCache, Ram, ReadCache, WriteCache};
+use model::{Device, Limits, Linear, QueuedCache, Ram, ReadCache, WriteCache};
 use profile::flash::{
     AllocationScheme, CellKind, EventParameters, FlashParameters, GcMode, GcPolicy, Geometry,
     Isolation, Order, SlcParameters, Suspend, Translation, WhenFull, ZoneParameters,
 };
 use profile::hdd::{HddParameters, QueueParameters, ReadAhead};
+use profile::limits::{Allowance, LimitParameters};
 use profile::ram::RamParameters;
 use profile::read_cache::{ReadCacheParameters, ReadPolicy};
 use profile::write_cache::WriteCacheParameters;
@@ -26,6 +27,17 @@ fn read_cache(lines: u64) -> ReadCacheParameters {
         hit_base_ns: 1_000.0,
         hit_ns_per_byte: 0.1,
         ports: 2,
+    }
+}
+
+/// Credits for some requests, and a rate of bytes that large ones meet.
+fn limits() -> LimitParameters {
+    let ios = Allowance { per_s: 3_000.0, burst_per_s: 20_000.0, credits: 20.0, start_share: 0.5 };
+    LimitParameters {
+        ios: Some(ios),
+        bytes: Some(Allowance::steady(20e6)),
+        io_bytes: Some(8192),
+        merges: true,
     }
 }
 
@@ -174,6 +186,7 @@ pub fn kinds() -> Vec<(String, Make)> {
         kind("read cache", || {
             Box::new(ReadCache::new(Linear::new(&plain(50_000.0, 2.0), 3), &read_cache(16)))
         }),
+        kind("limits", || Box::new(Limits::new(Linear::new(&plain(50_000.0, 2.0), 3), &limits()))),
         kind("cache", || {
             Box::new(WriteCache::new(Linear::new(&plain(50_000.0, 2.0), 3), &small_cache(16)))
         }),

@@ -49,6 +49,7 @@ pub(super) fn profile(
         state: StateOf { condition: "unknown".to_owned(), ..StateOf::default() },
         device: DeviceSpec::Hdd(Box::new(device)),
         write_cache: None,
+        limits: None,
         validation: None,
         cost: None,
     };

@@ -78,6 +78,7 @@ fn request_rates() {
         ("solidigm-p5810", Random, 1.0, 4096, 512, 865_000.0),
         ("solidigm-p5810", Random, 0.0, 4096, 512, 495_000.0),
         // Amazon EC2 user guide.
+        ("aws-gp2", Random, 0.5, 4096, 64, 3_000.0),
         ("aws-gp3", Random, 1.0, 4096, 64, 3_000.0),
         ("aws-gp3", Random, 0.5, 16_384, 64, 3_000.0),
     ] {
