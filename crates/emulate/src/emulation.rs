@@ -108,6 +108,8 @@ pub struct Status {
     pub depth: usize,
     /// 99 % of the answers left no later than this after they should have.
     pub lateness_p99: Nanos,
+    /// The model's own counters: cache hits, credits left, erases.
+    pub model: Vec<model::Counter>,
 }
 
 impl Emulation {
@@ -156,6 +158,18 @@ impl Emulation {
         let Some(unit) = self.units.iter().find(|unit| unit.name == name) else { return false };
         unit.order(device);
         true
+    }
+
+    /// From now on the device of that name fails so, and no otherwise; times count from the start.
+    pub fn set_faults(&self, name: &str, faults: Faults) -> bool {
+        let Some(unit) = self.units.iter().find(|unit| unit.name == name) else { return false };
+        *unit.shared.faults.lock().expect("no panic under the lock") = Some(faults);
+        true
+    }
+
+    /// How long devices have been served.
+    pub fn elapsed(&self) -> Nanos {
+        Nanos(self.started.elapsed().as_nanos() as u64)
     }
 
     /// Ends the serving; what programs have written is in the directories below.
@@ -324,6 +338,7 @@ impl Unit {
             name: self.name.clone(),
             requests: status.counters.requests(),
             depth: status.depth,
+            model: status.model.clone(),
             lateness_p99: Nanos(status.counters.late_ns_p99()),
         }
     }

@@ -28,6 +28,12 @@ pub enum Error {
         /// How to get it.
         hint: String,
     },
+    /// A running emulation does not do what it was told.
+    #[error("{cause}")]
+    Refused {
+        /// Why.
+        cause: String,
+    },
     /// The files are larger than the device.
     #[error("{path}: its files take {needed}, the device '{device}' holds {capacity}")]
     DoesNotFit {
@@ -59,6 +65,9 @@ impl Hint for Error {
                 _ => None,
             },
             Self::Unavailable { hint, .. } => Some(hint.clone()),
+            Self::Refused { .. } => {
+                Some("'wearmark emulate set --help' shows what can be set".to_owned())
+            }
             Self::DoesNotFit { .. } => {
                 Some("choose a profile of a larger device, or a smaller database".to_owned())
             }

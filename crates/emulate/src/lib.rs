@@ -15,6 +15,7 @@
 
 mod block;
 mod clock;
+pub mod control;
 mod counters;
 mod emulation;
 mod error;

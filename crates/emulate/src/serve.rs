@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) path_ns: AtomicU64,
     /// Takes over from the device so far.
     pub(crate) replacement: Mutex<Option<Box<dyn Device>>>,
+    /// Takes over from the faults so far.
+    pub(crate) faults: Mutex<Option<Faults>>,
     /// What was done so far.
     pub(crate) status: Mutex<Status>,
     /// What to do with what was not made durable, at the end; nothing is taken back without.
@@ -139,6 +141,9 @@ impl<'a> Server<'a> {
     fn control(&mut self, now: u64) {
         self.line.set_path(self.shared.path_ns.load(Ordering::Relaxed));
         self.publish();
+        if let Some(faults) = self.shared.faults.lock().expect("no panic under the lock").take() {
+            self.faults = faults;
+        }
         let mut replacement = self.shared.replacement.lock().expect("no panic under the lock");
         if let Some(device) = replacement.take() {
             self.is_closing = self.shared.closing.load(Ordering::Relaxed);

@@ -16,7 +16,7 @@ use formats::{Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
 pub use capture::Capture;
-pub use emulate::Emulate;
+pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     OltpTorture, Place, ServerPlace, Watching, WorkloadArguments,
@@ -449,9 +449,12 @@ pub enum ProfileCommand {
 pub struct Replay {
     #[command(flatten)]
     pub input: TraceInput,
-    /// A file to create, or a directory to create one in
+    /// A file to create, a directory to create one in, or a file or block device named twice
     #[arg(long)]
     pub target: PathBuf,
+    /// The target again, if what it holds may be overwritten: a file that is there, a block device
+    #[arg(long, value_name = "TARGET")]
+    pub i_will_lose_data: Option<PathBuf>,
     /// When requests are issued
     #[arg(long, value_enum, default_value_t = Mode::Timed)]
     pub mode: Mode,
@@ -487,9 +490,12 @@ pub struct Validate {
     /// The profile: a TOML file, or a shipped one's name
     #[arg(long, short)]
     pub profile: String,
-    /// A file to create, or a directory to create one in
+    /// A file to create, a directory to create one in, or a file or block device named twice
     #[arg(long)]
     pub target: PathBuf,
+    /// The target again, if what it holds may be overwritten: a file that is there, a block device
+    #[arg(long, value_name = "TARGET")]
+    pub i_will_lose_data: Option<PathBuf>,
     /// Replay no more than this much of the trace
     #[arg(long, default_value = "25s")]
     pub duration: Nanos,

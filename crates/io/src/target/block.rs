@@ -33,6 +33,23 @@ pub(super) fn refuse_used(path: &Path, sysfs: &Path, mountinfo: &Path) -> Result
     }
 }
 
+/// Refuses a file that a loop device stands on: what is written to it reaches whatever is mounted.
+pub(super) fn refuse_backing(path: &Path, sysfs: &Path) -> Result<(), Error> {
+    let Ok(real) = path.canonicalize() else { return Ok(()) };
+    let backs = |entry: &fs::DirEntry| {
+        let file = fs::read_to_string(entry.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end_matches('\n')) == real)
+    };
+    let entries = fs::read_dir(sysfs.join("block")).into_iter().flatten().flatten();
+    match entries.into_iter().find(backs) {
+        Some(entry) => Err(Error::InUse {
+            path: path.to_owned(),
+            how: format!("the loop device {} stands on it", entry.file_name().to_string_lossy()),
+        }),
+        None => Ok(()),
+    }
+}
+
 /// How a device is in use, if it is.
 fn use_of(number: (u32, u32), sysfs: &Path, mounts: &str) -> Option<String> {
     let text = format!("{}:{}", number.0, number.1);
@@ -86,5 +103,20 @@ mod tests {
         check((8, 16), Some("it is held by dm-0"));
         check((8, 32), None);
         check((9, 9), None);
+    }
+
+    #[test]
+    fn a_file_under_a_loop_device_is_refused() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let (under, other) = (sysfs.path().join("under"), sysfs.path().join("other"));
+        fs::write(&under, "x").unwrap();
+        fs::write(&other, "x").unwrap();
+        fs::create_dir_all(sysfs.path().join("block/loop7/loop")).unwrap();
+        fs::create_dir_all(sysfs.path().join("block/sda")).unwrap();
+        let backing = format!("{}\n", under.canonicalize().unwrap().display());
+        fs::write(sysfs.path().join("block/loop7/loop/backing_file"), backing).unwrap();
+        let refused = refuse_backing(&under, sysfs.path()).unwrap_err();
+        assert!(refused.to_string().contains("the loop device loop7 stands on it"), "{refused}");
+        assert!(refuse_backing(&other, sysfs.path()).is_ok());
     }
 }

@@ -44,6 +44,10 @@ pub fn inspect(spec: &TargetSpec, need: &Need) -> Result<TargetInfo, Error> {
             check_free(&file, need.range_bytes)?;
             need.range_bytes
         }
+        Kind::Regular if writable => {
+            block::refuse_backing(path, Path::new("/sys"))?;
+            existing_range(path, fs::metadata(path), need, writable)?
+        }
         Kind::Regular => existing_range(path, fs::metadata(path), need, writable)?,
         Kind::Block => {
             block::refuse_used(path, Path::new("/sys"), Path::new("/proc/self/mountinfo"))?;

@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use units::Nanos;
 
 /// `wearmark emulate`
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Emulate {
+    /// Orders to an emulation that runs.
+    #[command(subcommand)]
+    pub order: Option<EmulateOrder>,
     /// Shipped profiles by name, or TOML files: one for all directories, or one
     /// for each
     #[arg(required = true)]
@@ -38,9 +42,10 @@ pub struct Emulate {
     /// Seed of the modelled noise
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Cut the power after this time: what was not synced is lost
-    #[arg(long, value_name = "TIME")]
-    pub power_cut: Option<Nanos>,
+    /// Cut the power after this time, or at a moment that the seed draws from FROM..TO: what was not
+    /// synced is lost
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub power_cut: Option<std::ops::RangeInclusive<u64>>,
     /// At the power cut sectors of 4 KiB survive or not by this seed, so that writes are torn and
     /// reordered; without it everything that was not synced is lost
     #[arg(long, value_name = "SEED", requires = "power_cut")]
@@ -49,7 +54,7 @@ pub struct Emulate {
     #[arg(long, value_name = "TIME", help_heading = "Faults")]
     pub fail_after: Option<Nanos>,
     /// Requests that touch these bytes of the device fail with an I/O error, such as 1MiB..2MiB
-    #[arg(long, value_name = "FROM..TO", value_parser = bytes, help_heading = "Faults")]
+    #[arg(long, value_name = "FROM..TO", value_parser = bytes_range, help_heading = "Faults")]
     pub fail_range: Option<std::ops::Range<u64>>,
     /// In this time nothing is answered, such as 10s..40s
     #[arg(long, value_name = "FROM..TO", value_parser = super::window, help_heading = "Faults")]
@@ -67,8 +72,45 @@ pub struct Emulate {
     pub command: Vec<std::ffi::OsString>,
 }
 
+/// Orders to an emulation that runs.
+#[derive(Debug, Subcommand)]
+pub enum EmulateOrder {
+    /// Change the device or let it fail, while it is served
+    Set(EmulateSet),
+    /// Tell what the device is doing
+    Status(EmulateStatus),
+}
+
+/// `wearmark emulate set`
+#[derive(Debug, Args)]
+pub struct EmulateSet {
+    /// A directory that is served; of several on one device, the first
+    pub directory: PathBuf,
+    /// profile=NAME, or a field of the profile such as device.flush.base_us=5000 (the device starts
+    /// anew: caches empty, credits as at the start); stall=30s, fail=on, fail-range=1MiB..2MiB, and
+    /// =off to end them
+    #[arg(required = true, value_name = "NAME=VALUE")]
+    pub change: Vec<String>,
+}
+
+/// `wearmark emulate status`
+#[derive(Debug, Args)]
+pub struct EmulateStatus {
+    /// A directory that is served; of several on one device, the first
+    pub directory: PathBuf,
+}
+
+/// `10s`, or `1s..10s`, in ns.
+fn moment(text: &str) -> Result<std::ops::RangeInclusive<u64>, String> {
+    if text.contains("..") {
+        return super::window(text).map(|window| window.start..=window.end);
+    }
+    let time: Nanos = text.parse().map_err(|error: units::ParseError| error.to_string())?;
+    Ok(time.0..=time.0)
+}
+
 /// `1MiB..2MiB` in bytes.
-fn bytes(text: &str) -> Result<std::ops::Range<u64>, String> {
+pub fn bytes_range(text: &str) -> Result<std::ops::Range<u64>, String> {
     let (from, to) = text.split_once("..").ok_or("a range is FROM..TO, such as 1MiB..2MiB")?;
     let size = |part: &str| part.parse::<units::Bytes>().map_err(|error| error.to_string());
     let (from, to) = (size(from)?, size(to)?);

@@ -1,5 +1,7 @@
 //! `wearmark replay` and `wearmark validate`
 
+use std::path::Path;
+
 use ::trace::Trace;
 use events::Sink;
 use io::target::TargetSpec;
@@ -30,7 +32,7 @@ pub fn run(arguments: &cli::Replay, context: &Context) -> anyhow::Result<Outcome
             cli::Mode::Fast => Mode::AsFastAsPossible,
             cli::Mode::Closed => Mode::ClosedLoop { depth: arguments.depth },
         },
-        ..ReplayOptions::new(TargetSpec::new(&arguments.target))
+        ..ReplayOptions::new(target(&arguments.target, arguments.i_will_lose_data.as_deref()))
     };
     let replayed = replay_once(&trace, &options, context)?;
     if context.json {
@@ -39,6 +41,10 @@ pub fn run(arguments: &cli::Replay, context: &Context) -> anyhow::Result<Outcome
         output::print(&(times(&trace, &replayed) + "\n" + &certificate(&replayed.certificate)))?;
     }
     Ok(ended(context, replayed.certificate.valid))
+}
+
+fn target(path: &Path, again: Option<&Path>) -> TargetSpec {
+    TargetSpec { path: path.to_owned(), i_will_lose_data: again.map(Path::to_owned) }
 }
 
 fn ended(context: &Context, valid: bool) -> Outcome {
@@ -122,7 +128,7 @@ pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<
     let profile = read_profile(&arguments.profile)?;
     let mut runs = Vec::new();
     for _ in 0..2 {
-        let target = TargetSpec::new(&arguments.target);
+        let target = target(&arguments.target, arguments.i_will_lose_data.as_deref());
         let options = ReplayOptions { mode: mode(&trace), ..ReplayOptions::new(target) };
         let replayed = replay_once(&trace, &options, context)?;
         if context.view.cancelled() {

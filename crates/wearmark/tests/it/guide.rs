@@ -110,11 +110,18 @@ fn the_guide_to_emulation_runs() {
     }
     let commands = commands(include_str!("../../../../docs/guide/emulating.md"));
     assert!(commands.len() >= 4, "{commands:?}");
-    for command in &commands {
+    let (orders, others): (Vec<_>, Vec<_>) =
+        commands.iter().partition(|command| matches!(command[1], "set" | "status"));
+    for command in others {
         let out = fine(dir.path(), command);
         let found = ["REQUESTS", "\"devices\"", "PREDICTED"].iter().any(|word| out.contains(word));
         assert!(found, "{command:?}: {out}");
     }
+    let served = crate::emulate::Running::start(dir.path(), &["emulate", "aws-gp2", "--dir", "db"]);
+    for command in orders {
+        assert!(!fine(dir.path(), command).is_empty(), "{command:?}");
+    }
+    served.end();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains(dir.path().to_str().unwrap()), "something is still mounted");
     assert_eq!(crate::program::listing(dir.path()), ["db", "log", "runs"]);

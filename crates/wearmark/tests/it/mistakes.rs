@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::program::{listing, place, refused};
+use crate::program::{fine, listing, place, refused, run};
 
 #[test]
 fn a_malformed_study_file_is_named_with_its_line() {
@@ -27,7 +27,7 @@ fn an_unknown_profile_is_found_before_anything_is_measured() {
 #[test]
 fn an_impossible_profile_says_which_field_and_line() {
     let dir = place();
-    let shown = crate::program::fine(dir.path(), &["profile", "show", "mtron-pro-7500"]);
+    let shown = fine(dir.path(), &["profile", "show", "mtron-pro-7500"]);
     let position = shown.find("parallelism").expect("the profile has a parallelism");
     let (front, back) = shown.split_at(position);
     let end = back.find('\n').unwrap();
@@ -59,6 +59,13 @@ fn what_wearmark_did_not_create_is_never_written() {
     fs::write(dir.path().join("t.spc"), "0,0,4096,W,0.000001\n0,8,4096,W,0.000002\n").unwrap();
     refused(dir.path(), &["replay", "t.spc", "--target", "precious"], "precious");
     assert!(fs::read(&precious).unwrap().iter().all(|byte| *byte == 7));
+    // What the hint advises is possible, and then it is written.
+    let twice = "--i-will-lose-data precious";
+    let replay = ["replay", "t.spc", "--target", "precious"];
+    assert!(run(dir.path(), &replay).err.contains(twice));
+    fine(dir.path(), &[&replay[..], &twice.split(' ').collect::<Vec<_>>()].concat());
+    assert!(fs::read(&precious).unwrap()[..4096].iter().any(|byte| *byte != 7));
+    fs::write(&precious, vec![7u8; 64 << 20]).unwrap();
     // Nor is a database of another program, or a mistaken file, taken for ours.
     fs::create_dir(dir.path().join("db")).unwrap();
     fs::write(dir.path().join("db/order_entry.db"), "not a database").unwrap();

@@ -1,6 +1,8 @@
 //! `wearmark emulate`
 
-use std::path::Path;
+mod orders;
+
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,9 @@ use study::scenarios::read_profile;
 use units::Nanos;
 
 use super::{Context, Outcome, output};
-use crate::cli::Emulate;
+use orders::Orders;
+
+use crate::cli::{Emulate, EmulateOrder};
 use crate::failure::Advice;
 
 const STAGE: &str = "emulate";
@@ -31,9 +35,17 @@ enum End {
     Command(ExitStatus),
 }
 
-/// Serves the devices until it is time.
+/// Serves the devices until it is time, or gives orders to those that are served.
 pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
-    let devices = devices(arguments)?;
+    match &arguments.order {
+        Some(EmulateOrder::Set(arguments)) => orders::set(arguments),
+        Some(EmulateOrder::Status(arguments)) => orders::status(arguments, context),
+        None => serve_devices(arguments, context),
+    }
+}
+
+fn serve_devices(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
+    let mut orders = Orders::new(arguments.no_cache, arguments.seed);
     let options = Options {
         spin: arguments.spin,
         path: arguments.path,
@@ -44,7 +56,11 @@ pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
             stall: arguments.stall.clone().map(|stall| Nanos(stall.start)..Nanos(stall.end)),
         },
     };
+    let devices = devices(arguments, &options.faults, &mut orders)?;
+    let places: Vec<Option<PathBuf>> =
+        devices.iter().map(|device| device.directories.first().cloned()).collect();
     raise_file_limit();
+    orders.listen(&places)?;
     let emulation = Emulation::start(devices, &options)?;
     for path in emulation.left_over() {
         let message = format!("{}: took away a mount that was left over", path.display());
@@ -54,7 +70,7 @@ pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
         eprintln!("{STAGE:>9} {}", block.display());
     }
     let started = Instant::now();
-    let end = serve(arguments, &emulation, context, started)?;
+    let end = serve(arguments, &emulation, &mut orders, context)?;
     let fate = arguments.torn.map_or(Fate::All, |seed| Fate::Some { seed });
     let served = match end {
         End::PowerCut => emulation.cut_power(fate)?,
@@ -81,7 +97,11 @@ pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
 }
 
 /// One device for all directories, or one for each.
-fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
+fn devices(
+    arguments: &Emulate,
+    faults: &Faults,
+    orders: &mut Orders,
+) -> anyhow::Result<Vec<Device>> {
     let (profiles, places) = (
         arguments.profile.len(),
         arguments.dir.len() + arguments.nbd.len() + arguments.block.len(),
@@ -95,11 +115,13 @@ fn devices(arguments: &Emulate) -> anyhow::Result<Vec<Device>> {
     let mut devices: Vec<Device> = Vec::new();
     for (index, name) in arguments.profile.iter().enumerate() {
         let profile: Profile = read_profile(name)?;
-        let profile = if arguments.no_cache { profile.without_cache() } else { profile };
+        let served = if arguments.no_cache { profile.without_cache() } else { profile.clone() };
         let twin = arguments.profile[..index].contains(name);
+        let name = if twin { format!("{name}-{}", index + 1) } else { name.clone() };
+        orders.add(&name, profile, faults);
         devices.push(Device {
-            name: if twin { format!("{name}-{}", index + 1) } else { name.clone() },
-            device: model::device(&profile, arguments.seed),
+            name,
+            device: model::device(&served, arguments.seed),
             directories: Vec::new(),
             exports: Vec::new(),
             blocks: Vec::new(),
@@ -173,20 +195,20 @@ impl Running {
 fn serve(
     arguments: &Emulate,
     emulation: &Emulation,
+    orders: &mut Orders,
     context: &Context,
-    started: Instant,
 ) -> anyhow::Result<End> {
+    let started = Instant::now();
     let mut running = Running::start(&arguments.command)?;
-    let mut told = None;
+    let cut = power_cut(arguments);
+    let mut view = LiveView::default();
     loop {
         let elapsed = started.elapsed();
-        if told.is_none_or(|at: Instant| at.elapsed() >= TELL_EVERY) {
-            told = Some(Instant::now());
-            tell(arguments, emulation, context, elapsed);
-        }
+        orders.follow(emulation);
+        view.tell(arguments, emulation, context, elapsed);
         let is_past =
             |time: Option<Nanos>| time.is_some_and(|time| elapsed >= Duration::from_nanos(time.0));
-        if is_past(arguments.power_cut) {
+        if is_past(cut) {
             return Ok(End::PowerCut);
         }
         if let Some(running) = &mut running
@@ -212,26 +234,51 @@ fn serve(
     }
 }
 
-fn tell(arguments: &Emulate, emulation: &Emulation, context: &Context, elapsed: Duration) {
-    let status = emulation.status();
-    let doing: Vec<String> = status
-        .iter()
-        .map(|device| {
-            let late = device.lateness_p99.0 as f64 / 1e3;
-            format!(
-                "{}: {} requests, {} waiting, p99 {late:.0} us late",
-                device.name, device.requests, device.depth
-            )
-        })
-        .collect();
-    let total = arguments.time.map(|time| time.0 as f64 / 1e9);
-    let elapsed_s = elapsed.as_secs_f64();
-    context.view.emit(Event::Progress {
-        stage: STAGE.to_owned(),
-        done: total.map_or(0.0, |total| (elapsed_s / total).min(1.0)),
-        doing: doing.join("; "),
-        eta_s: total.map(|total| (total - elapsed_s).max(0.0)),
-    });
+/// When the power is cut: the moment that was named, or one that the seed draws.
+fn power_cut(arguments: &Emulate) -> Option<Nanos> {
+    let window = arguments.power_cut.as_ref()?;
+    let seed = arguments.torn.unwrap_or(arguments.seed);
+    Some(Nanos(stats::rng::Rng::new(seed).between(*window.start(), *window.end())))
+}
+
+/// What the user sees while devices are served.
+#[derive(Default)]
+struct LiveView {
+    told: Option<Instant>,
+    /// Requests of each device at the last look.
+    requests: Vec<u64>,
+}
+
+impl LiveView {
+    fn tell(
+        &mut self,
+        arguments: &Emulate,
+        emulation: &Emulation,
+        context: &Context,
+        elapsed: Duration,
+    ) {
+        let since = self.told.map_or(TELL_EVERY, |at| at.elapsed());
+        if since < TELL_EVERY {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let status = emulation.status();
+        let before = self.requests.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let doing: Vec<String> = status
+            .iter()
+            .zip(before)
+            .map(|(device, before)| orders::doing(device, before, since.as_secs_f64()))
+            .collect();
+        self.requests = status.iter().map(|device| device.requests).collect();
+        let total = arguments.time.map(|time| time.0 as f64 / 1e9);
+        let elapsed_s = elapsed.as_secs_f64();
+        context.view.emit(Event::Progress {
+            stage: STAGE.to_owned(),
+            done: total.map_or(0.0, |total| (elapsed_s / total).min(1.0)),
+            doing: doing.join("; "),
+            eta_s: total.map(|total| (total - elapsed_s).max(0.0)),
+        });
+    }
 }
 
 /// What is printed as JSON.
