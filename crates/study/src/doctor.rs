@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::Path;
 
+use dbms::{Programs, System};
+use events::Hint;
 use serde::Serialize;
 use units::Bytes;
 
@@ -49,6 +51,11 @@ pub fn examine(place: &Path) -> Vec<Check> {
         pressure(),
         clock(),
         processors(),
+        governor(Path::new("/sys")),
+        other_load(),
+        memory(),
+        server(System::Postgresql),
+        server(System::Mariadb),
         build(),
     ]
 }
@@ -212,6 +219,72 @@ fn processors() -> Check {
     )
 }
 
+/// Processors whose clock follows the load make short waits look slow.
+fn governor(sysfs: &Path) -> Check {
+    const NAME: &str = "processor clock";
+    let path = sysfs.join("devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let Ok(governor) = fs::read_to_string(path) else {
+        return works(NAME, "not scaled here, or by the host");
+    };
+    match governor.trim() {
+        "performance" => works(NAME, "governor 'performance'"),
+        other => limited(
+            NAME,
+            format!("governor '{other}'"),
+            "response times at low depth vary with the clock: 'cpupower frequency-set -g performance'",
+        ),
+    }
+}
+
+/// Other programs make every figure worse, and nobody can tell by how much.
+fn other_load() -> Check {
+    const NAME: &str = "other programs";
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    match text.split(' ').next().and_then(|load| load.parse::<f64>().ok()) {
+        Some(load) if load > 0.3 * count as f64 => limited(
+            NAME,
+            format!("load average {load:.1} on {count} processors"),
+            "end them before measuring; results of a busy machine are marked",
+        ),
+        Some(load) => works(NAME, format!("load average {load:.1}")),
+        None => limited(NAME, "the load is not told", "look at 'top' before measuring"),
+    }
+}
+
+/// Databases and their page cache share it.
+fn memory() -> Check {
+    const NAME: &str = "free memory";
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    match kib {
+        Some(kib) if kib >= 1 << 20 => works(NAME, format!("{} GiB available", kib >> 20)),
+        Some(kib) => limited(
+            NAME,
+            format!("{} MiB available", kib >> 10),
+            "lower --buffer, or end other programs: a database that swaps measures the swap",
+        ),
+        None => limited(NAME, "not told", "look at 'free' before measuring"),
+    }
+}
+
+/// A private server can be started, or why not.
+fn server(system: System) -> Check {
+    let name = match system {
+        System::Postgresql => "PostgreSQL",
+        System::Mariadb => "MariaDB",
+    };
+    match Programs::find(system) {
+        Ok(found) => works(name, format!("{} at {}", found.version(), found.server().display())),
+        Err(error) => limited(
+            name,
+            "no server that can be started here",
+            error.hint().unwrap_or_else(|| error.to_string()),
+        ),
+    }
+}
+
 fn build() -> Check {
     const NAME: &str = "build";
     if cfg!(debug_assertions) {
@@ -236,6 +309,20 @@ mod tests {
             assert_eq!(check.verdict == Verdict::Works, check.remedy.is_empty(), "{check:?}");
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "the doctor left a file");
+    }
+
+    #[test]
+    fn a_clock_that_follows_the_load_is_told() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let at = sysfs.path().join("devices/system/cpu/cpu0/cpufreq");
+        assert_eq!(governor(sysfs.path()).verdict, Verdict::Works);
+        fs::create_dir_all(&at).unwrap();
+        for (written, expected) in
+            [("powersave\n", Verdict::Limited), ("performance\n", Verdict::Works)]
+        {
+            fs::write(at.join("scaling_governor"), written).unwrap();
+            assert_eq!(governor(sysfs.path()).verdict, expected, "{written}");
+        }
     }
 
     #[test]

@@ -41,6 +41,16 @@ impl Programs {
         Self::within(system, &directories)
     }
 
+    /// The server program.
+    pub fn server(&self) -> &Path {
+        &self.server
+    }
+
+    /// Such as `15.18`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
     /// The programs in one of these directories, the first that holds them all.
     pub fn within(system: System, directories: &[PathBuf]) -> Result<Self, Error> {
         let (servers, installers): (&[&str], &[&str]) = match system {
