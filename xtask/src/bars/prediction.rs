@@ -3,11 +3,12 @@
 //!
 //! A part is any piece of a cell's name, such as `prediction/postgresql commit 20`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::tools::{folder, median, number, program, timed};
+use super::tools::{folder, median, program, timed};
 use super::{Sitting, Target};
 
 const SYSTEMS: [&str; 3] = ["sqlite", "postgresql", "mariadb"];
@@ -37,8 +38,9 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                 if !sitting.wants(&name) {
                     continue;
                 }
-                let place = folder.join("db").to_string_lossy().into_owned();
-                let mut words = vec!["prove", &place, "--dbms", system, "--workload", load];
+                let runs = folder.to_string_lossy().into_owned();
+                let mut words =
+                    vec!["prove", "--runs", &runs, "--dbms", system, "--workload", load];
                 words.extend(scale);
                 words.extend(["--users", terminals, "--rounds", "2", "--json", "--quiet"]);
                 words.extend(["--warmup", "2s", "--duration", "8s"]);
@@ -57,23 +59,51 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
 }
 
 /// The figures of one load on all devices.
-fn cells(sitting: &mut Sitting, name: &str, proof: &Value, errors: &mut Errors) {
-    for (device, figures) in proof["compared"].as_object().into_iter().flatten() {
+fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut Errors) {
+    for place in result["places"].as_array().into_iter().flatten() {
+        let predicted = figures(&place["predicted"]["figures"]);
+        let runs: Vec<_> = place["runs"].as_array().into_iter().flatten().collect();
+        let runs: Vec<_> = runs.iter().map(|run| figures(&run["figures"])).collect();
+        let device = place["name"].as_str().unwrap_or("?");
         let device = device.rsplit('/').next().unwrap_or(device).trim_end_matches(".toml");
-        for figure in figures.as_array().into_iter().flatten() {
-            let Ok(error) = number(figure, &["error"]) else { continue };
-            let what = figure["name"].as_str().unwrap_or("?");
-            let spread = number(figure, &["spread"]).unwrap_or(0.0) * 100.0;
-            let what = format!("{name} on {device}: {what} (A/A {spread:.0} %)");
-            let (list, bound) = match () {
-                () if what.contains("p50") => (&mut errors.p50, 25.0),
-                () if what.contains("p99") => (&mut errors.p99, 25.0),
-                () => (&mut errors.throughput, 25.0),
+        for (figure, predicted) in &predicted {
+            let mut measured: Vec<f64> =
+                runs.iter().filter_map(|run| run.get(figure).copied()).collect();
+            measured.sort_by(f64::total_cmp);
+            let (Some(least), Some(most)) = (measured.first(), measured.last()) else { continue };
+            let (spread, middle) = (most - least, median(measured.clone()));
+            if device == "here" || middle <= 0.0 {
+                continue;
+            }
+            let list = match () {
+                () if figure.ends_with("p50") => &mut errors.p50,
+                () if figure.ends_with("p99") => &mut errors.p99,
+                () => &mut errors.throughput,
             };
-            list.push(error.abs() * 100.0);
-            sitting.add(what, error * 100.0, "%", Target::Within(-bound, bound));
+            let error = (predicted / middle - 1.0) * 100.0;
+            list.push(error.abs());
+            let floor = spread / middle * 100.0;
+            let what = format!("{name} on {device}: {figure} of {middle:.4} (A/A {floor:.0} %)");
+            sitting.add(what, error, "%", Target::Within(-25.0, 25.0));
         }
     }
+}
+
+/// What a user sees, by name: transactions per minute, and p50 and p99 of each kind in ms.
+fn figures(figures: &Value) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    let mut add = |name: String, value: &Value| {
+        if let Some(value) = value.as_f64() {
+            found.insert(name, value);
+        }
+    };
+    add("transactions/min".to_owned(), &figures["transactions_per_min"]);
+    for kind in figures["kinds"].as_array().into_iter().flatten() {
+        let name = kind["kind"].as_str().unwrap_or("?");
+        add(format!("{name} p50"), &kind["p50_ms"]);
+        add(format!("{name} p99"), &kind["p99_ms"]);
+    }
+    found
 }
 
 fn summary(sitting: &mut Sitting, errors: &Errors) {
