@@ -148,6 +148,10 @@ impl<'a> Server<'a> {
         if let Some(device) = replacement.take() {
             self.is_closing = self.shared.closing.load(Ordering::Relaxed);
             self.line.replace(device, now);
+            let mut status = self.shared.status.lock().expect("no panic under the lock");
+            if !self.is_closing {
+                status.model = self.line.device().counters();
+            }
         }
     }
 

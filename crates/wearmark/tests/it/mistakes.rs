@@ -63,7 +63,9 @@ fn what_wearmark_did_not_create_is_never_written() {
     let twice = "--i-will-lose-data precious";
     let replay = ["replay", "t.spc", "--target", "precious"];
     assert!(run(dir.path(), &replay).err.contains(twice));
-    fine(dir.path(), &[&replay[..], &twice.split(' ').collect::<Vec<_>>()].concat());
+    // A busy machine may find that it kept no schedule (exit code 1); it has written all the same.
+    let ran = run(dir.path(), &[&replay[..], &twice.split(' ').collect::<Vec<_>>()].concat());
+    assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
     assert!(fs::read(&precious).unwrap()[..4096].iter().any(|byte| *byte != 7));
     fs::write(&precious, vec![7u8; 64 << 20]).unwrap();
     // Nor is a database of another program, or a mistaken file, taken for ours.
