@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use events::Warning;
 use oltp::OltpResult;
+use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
 use super::{Place, Predicted};
@@ -139,11 +140,14 @@ impl<'a> Workshop<'a> {
         Ok(())
     }
 
-    /// Starts this program; what it prints goes into `NAME.out` and `NAME.err`.
+    /// Starts this program; what it prints goes into `NAME.out` and `NAME.err`. The latter is locked as
+    /// long as the step lives, whatever becomes of this process.
     fn start(&self, name: &str, arguments: &[&str]) -> Result<Running, Error> {
-        let file = |kind: &str| {
+        let file = |kind: &str| -> Result<File, Error> {
             let path = self.run.join(&format!("{name}.{kind}"));
-            File::create(&path).map_err(Error::io(&path, "create"))
+            let file = File::create(&path).map_err(Error::io(&path, "create"))?;
+            lock(&file).map_err(Error::io(&path, "lock"))?;
+            Ok(file)
         };
         let mut command = Command::new(&self.program);
         command.args(arguments).args(["--json", "--quiet"]).stdin(Stdio::null());
@@ -236,8 +240,17 @@ impl<'a> Workshop<'a> {
         Ok(Some(()))
     }
 
-    /// Takes away the database that ran last.
+    /// Takes away the database that ran last, once the steps of a killed study have ended: a server
+    /// that is still ending would write into what is being removed.
     fn clear(&self) -> Result<(), Error> {
+        for name in ["load", "emulator"] {
+            let path = self.run.join(&format!("{name}.err"));
+            match File::open(&path) {
+                Ok(file) => lock(&file).map_err(Error::io(&path, "lock"))?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io(&path, "open")(error)),
+            }
+        }
         for name in RUNNING {
             self.unmounted(name)?;
             self.run.remove(name)?;
@@ -402,6 +415,19 @@ fn plain<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         other => unreachable!("{other:?} is no name"),
+    }
+}
+
+/// Waits for the lock on a file, for as long as a step may take to end.
+fn lock(file: &File) -> std::io::Result<()> {
+    let started = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < MOUNT_BOUND => {
+                std::thread::sleep(LOOK_EVERY);
+            }
+            locked => return locked.map_err(std::io::Error::from),
+        }
     }
 }
 
