@@ -142,3 +142,38 @@ impl Allocation for ByDie {
         }
     }
 }
+
+/// The schemes in which a page may go to any plane, chosen when the device is made.
+#[derive(Clone, Debug)]
+pub enum Free {
+    /// The die by the logical page number.
+    ByDie(ByDie),
+    /// The next plane in turn, or the least busy.
+    Dynamic(Dynamic),
+}
+
+impl Allocation for Free {
+    const BOUND: bool = false;
+
+    #[inline]
+    fn plane(&mut self, lpn: u32, nand: &Nand, has_room: impl Fn(u32) -> bool) -> u32 {
+        match self {
+            Self::ByDie(own) => own.plane(lpn, nand, has_room),
+            Self::Dynamic(own) => own.plane(lpn, nand, has_room),
+        }
+    }
+
+    fn positions(&self) -> Vec<u32> {
+        match self {
+            Self::ByDie(own) => own.positions(),
+            Self::Dynamic(own) => own.positions(),
+        }
+    }
+
+    fn set_positions(&mut self, positions: &[u32]) {
+        match self {
+            Self::ByDie(own) => own.set_positions(positions),
+            Self::Dynamic(own) => own.set_positions(positions),
+        }
+    }
+}

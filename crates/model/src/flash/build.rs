@@ -1,6 +1,7 @@
-//! From parameters to a device: the one place where a room becomes a type.
+//! From parameters to a device: the one place where a choice becomes a type.
 //!
-//! Every choice of a profile is made here, once; nothing is dispatched in the loop over requests.
+//! The usual choices are types of their own, so that nothing is dispatched in the loop over
+//! requests; the others are branches ([`Chosen`], [`Free`]), since each type is compiled again.
 //! Tested by everything that builds a device.
 
 use profile::flash::{
@@ -8,8 +9,8 @@ use profile::flash::{
     ZoneParameters,
 };
 
-use super::allocation::{Allocation, ByDie, Dynamic, Static};
-use super::gc::{ByStream, CostBenefit, DChoices, Fifo, Greedy, PolicyContext, Victim, Windowed};
+use super::allocation::{Allocation, ByDie, Dynamic, Free, Static};
+use super::gc::{Chosen, Greedy, PolicyContext};
 use super::mapping::block::{Bast, Fast, Replacement};
 use super::mapping::{BlockMapped, PageMapped, SlcCached, Zoned};
 use super::{EventFlash, Flash, FlashDevice, HostLog};
@@ -35,19 +36,7 @@ pub fn build(parameters: &FlashParameters, seed: u64) -> Result<Box<dyn FlashDev
             return Ok(blockwise(parameters, width, seed, |n| Fast::new(n, logs)));
         }
     }
-    let context = PolicyContext { geometry: &parameters.geometry, pools_per_plane: 1, seed };
-    if !parameters.streams.block_shares.is_empty() {
-        let greedy = parameters.gc.policy == GcPolicy::Greedy;
-        let victims = ByStream::new(&context, &parameters.streams.block_shares, greedy);
-        return Ok(with_victims(parameters, victims, seed));
-    }
-    Ok(match parameters.gc.policy {
-        GcPolicy::Greedy => with_victims(parameters, Greedy::new(&context), seed),
-        GcPolicy::Fifo => with_victims(parameters, Fifo::new(&context), seed),
-        GcPolicy::DChoices(d) => with_victims(parameters, DChoices::new(&context, d), seed),
-        GcPolicy::Windowed(w) => with_victims(parameters, Windowed::new(&context, w), seed),
-        GcPolicy::CostBenefit => with_victims(parameters, CostBenefit::new(&context), seed),
-    })
+    Ok(page_mapped(parameters, seed))
 }
 
 /// The device of `parameters`, holding data as `state` says.
@@ -85,32 +74,45 @@ fn zoned(parameters: &FlashParameters, zones: &ZoneParameters, seed: u64) -> Box
     Box::new(Flash::new(parameters, mapping, seed))
 }
 
-fn with_victims<V: Victim + 'static>(
-    parameters: &FlashParameters,
-    victims: V,
-    seed: u64,
-) -> Box<dyn FlashDevice> {
-    if let Some(events) = &parameters.events {
-        return Box::new(EventFlash::new(parameters, events, victims, seed));
-    }
+/// A device with a page map. What most profiles name is compiled for itself; the other combinations
+/// share code that asks at every call which one it is, since each would be compiled again.
+fn page_mapped(parameters: &FlashParameters, seed: u64) -> Box<dyn FlashDevice> {
     let geometry = &parameters.geometry;
-    match parameters.allocation {
-        AllocationScheme::Static(order) => {
-            with_allocation(parameters, victims, Static::new(geometry, order), seed)
+    let greedy = (parameters.gc.policy == GcPolicy::Greedy
+        && parameters.streams.block_shares.is_empty())
+    .then(|| Greedy::new(&PolicyContext { geometry, pools_per_plane: 1, seed }));
+    if let Some(events) = &parameters.events {
+        let Some(greedy) = greedy else {
+            let victims = Chosen::new(parameters, seed);
+            return Box::new(EventFlash::new(parameters, events, victims, seed));
+        };
+        return Box::new(EventFlash::new(parameters, events, greedy, seed));
+    }
+    let victims = || Chosen::new(parameters, seed);
+    match (parameters.allocation, greedy) {
+        (AllocationScheme::Static(order), Some(greedy)) if parameters.slc.is_none() => {
+            let mapping = PageMapped::new(parameters, greedy, Static::new(geometry, order));
+            Box::new(Flash::new(parameters, mapping, seed))
         }
-        AllocationScheme::ByDie(order) => {
-            with_allocation(parameters, victims, ByDie::new(geometry, order), seed)
+        (AllocationScheme::Static(order), _) => {
+            cached(parameters, victims(), Static::new(geometry, order), seed)
         }
-        AllocationScheme::RoundRobin | AllocationScheme::Dynamic => {
-            let by_load = parameters.allocation == AllocationScheme::Dynamic;
-            with_allocation(parameters, victims, Dynamic::new(geometry, by_load), seed)
+        (AllocationScheme::ByDie(order), _) => {
+            cached(parameters, victims(), Free::ByDie(ByDie::new(geometry, order)), seed)
+        }
+        (AllocationScheme::RoundRobin, _) => {
+            cached(parameters, victims(), Free::Dynamic(Dynamic::new(geometry, false)), seed)
+        }
+        (AllocationScheme::Dynamic, _) => {
+            cached(parameters, victims(), Free::Dynamic(Dynamic::new(geometry, true)), seed)
         }
     }
 }
 
-fn with_allocation<V: Victim + 'static, A: Allocation + 'static>(
+/// A page map with an SLC cache, where the device has one.
+fn cached<A: Allocation + 'static>(
     parameters: &FlashParameters,
-    victims: V,
+    victims: Chosen,
     allocation: A,
     seed: u64,
 ) -> Box<dyn FlashDevice> {

@@ -38,41 +38,49 @@ impl Geometry {
     pub const MOST_PAGES: u64 = NONE as u64;
 
     /// Dies of the device.
+    #[inline]
     pub fn die_count(&self) -> u32 {
         self.channels * self.chips_per_channel * self.dies_per_chip
     }
 
     /// Planes of the device.
+    #[inline]
     pub fn plane_count(&self) -> u32 {
         self.die_count() * self.planes_per_die
     }
 
     /// Blocks of the device.
+    #[inline]
     pub fn block_count(&self) -> u32 {
         self.plane_count() * self.blocks_per_plane
     }
 
     /// Physical pages of the device.
+    #[inline]
     pub fn page_count(&self) -> u64 {
         u64::from(self.block_count()) * u64::from(self.pages_per_block)
     }
 
     /// Bytes of all pages: the raw capacity.
+    #[inline]
     pub fn raw_bytes(&self) -> u64 {
         self.page_count() * u64::from(self.page_bytes)
     }
 
     /// The die of a plane.
+    #[inline]
     pub fn die_of_plane(&self, plane: u32) -> u32 {
         plane / self.planes_per_die
     }
 
     /// The channel of a die.
+    #[inline]
     pub fn channel_of_die(&self, die: u32) -> u32 {
         die / (self.chips_per_channel * self.dies_per_chip)
     }
 
     /// The plane at (channel, chip, die, plane), each within the part before it.
+    #[inline]
     pub fn plane_at(&self, [channel, chip, die, plane]: [u32; 4]) -> u32 {
         ((channel * self.chips_per_channel + chip) * self.dies_per_chip + die) * self.planes_per_die
             + plane

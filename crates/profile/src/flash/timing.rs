@@ -30,6 +30,7 @@ pub enum CellKind {
 
 impl CellKind {
     /// Bits per cell: the number of page classes.
+    #[inline]
     pub fn bits(self) -> usize {
         match self {
             Self::Slc => 1,
@@ -61,12 +62,14 @@ pub struct Timing {
 
 impl Timing {
     /// Time of `bytes` on the bus, ps, rounded to the nearest; commands not included.
+    #[inline]
     pub fn bus_ps(&self, bytes: u32) -> u64 {
         let per_transfer = f64::from(self.bus_width_bits) / 8.0;
         (f64::from(bytes) / per_transfer * 1e12 / self.bus_transfers_per_s).round() as u64
     }
 
     /// Time of a command on the bus, ps.
+    #[inline]
     pub fn command_ps(&self) -> u64 {
         (self.command_ns * 1e3).round() as u64
     }

@@ -1,13 +1,14 @@
 //! Which block is cleaned next, and when.
 //!
-//! A policy is one file here: a type that implements [`Victim`], a variant of [`GcPolicy`] and a
-//! line in [`super::build`]. See `docs/adding-an-ftl.md`.
+//! A policy is one file here: a type that implements [`Victim`], a variant of
+//! [`profile::flash::GcPolicy`] and its lines in [`chosen`]. See `docs/adding-an-ftl.md`.
 //!
 //! Invariants of every policy: a victim is a closed block of the plane asked for; a block that was
 //! taken is not offered again before it is closed again; as long as some closed block has a dead
 //! page, taking victims one after another reaches one. Property-tested against slow oracles.
 
 pub mod by_stream;
+pub mod chosen;
 pub mod cost_benefit;
 pub mod d_choices;
 pub mod fifo;
@@ -16,6 +17,7 @@ mod members;
 pub mod windowed;
 
 pub use by_stream::ByStream;
+pub use chosen::Chosen;
 pub use cost_benefit::CostBenefit;
 pub use d_choices::DChoices;
 pub use fifo::Fifo;
@@ -31,8 +33,8 @@ use crate::SnapshotError;
 /// Chooses the block that a plane cleans next.
 ///
 /// The translation layer tells a policy of every change to a closed block; open and free blocks are
-/// no business of it. Calls are static (the translation layer is generic), so an empty method costs
-/// nothing.
+/// no business of it. The translation layer is generic: calls of the usual policy are static, those
+/// of the others a branch ([`Chosen`]).
 pub trait Victim: Send + Clone {
     /// `block` of `plane` was opened for host stream `stream`.
     fn opened(&mut self, _plane: u32, _block: u32, _stream: u8) {}
