@@ -176,7 +176,8 @@ impl events::Hint for Error {
                 None => "give an existing directory".to_owned(),
             },
             Self::NamedDifferently { path, .. } | Self::WouldDestroy { path } => format!(
-                "give a directory, for a new file in it, or name the target twice: --i-will-lose-data {0}",
+                "give a directory, for a new file in it, or name the target twice: \
+                 --i-will-lose-data {0}",
                 path.display()
             ),
             Self::InUse { .. } => {
@@ -184,13 +185,15 @@ impl events::Hint for Error {
                     .to_owned()
             }
             Self::TooFewFree { .. } | Self::NoSpace { .. } => {
-                "free some space, name a directory on another disk, or ask for less: 'probe --range', \
-                 'replay --duration', 'trace remap --onto'"
+                "free some space, name a directory on another disk, or ask for less: \
+                 'probe --range', 'replay --duration', 'trace remap --onto'"
                     .to_owned()
             }
-            Self::TooSmall { .. } => "name a larger target, or ask for less: 'probe --range', 'replay --duration', \
+            Self::TooSmall { .. } => {
+                "name a larger target, or ask for less: 'probe --range', 'replay --duration', \
                  'trace remap --onto'"
-                    .to_owned(),
+                    .to_owned()
+            }
             Self::Io { .. } => DMESG.to_owned(),
             Self::Short { .. } | Self::Shrank { .. } => {
                 "make sure that nothing else writes or truncates the target, then run again"

@@ -49,9 +49,6 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
     if sitting.wants("no delay") {
         path(sitting, &bench)?;
     }
-    if sitting.wants("flash") {
-        flash(sitting, &bench)?;
-    }
     std::fs::remove_dir_all(&bench.folder)?;
     Ok(())
 }
@@ -84,16 +81,6 @@ fn path(sitting: &mut Sitting, bench: &Bench) -> anyhow::Result<()> {
     sitting.add("no delay: added to p50 at depth 1", p50, "us", Target::AtMost(7.0));
     let iops = bench.median(&profile, "32", &["--path", "0s"], |seen| seen.iops)?;
     sitting.add("no delay: rate at depth 32", iops, "IOPS", Target::AtLeast(150_000.0));
-    Ok(())
-}
-
-/// A model whose cleaning looks at its queue, behind 50,000 requests a second.
-fn flash(sitting: &mut Sitting, bench: &Bench) -> anyhow::Result<()> {
-    let more = ["--rw=randrw", "--rwmixread=70", "--rate_iops=35000,15000"];
-    let seen = bench.fio("generic-slc-8g", "32", &[], &more)?;
-    let what = "flash in steady cleaning: requests a second of 50,000";
-    sitting.add(what, seen.iops, "IOPS", Target::AtLeast(50_000.0));
-    sitting.add("flash in steady cleaning: lateness p99", seen.late_us, "us", Target::Beside);
     Ok(())
 }
 
@@ -150,7 +137,7 @@ impl Bench {
         Ok(median(seen.collect::<Result<_, _>>()?))
     }
 
-    /// Random reads and writes in turns of four seconds.
+    /// Random reads for four seconds.
     fn run(&self, profile: &str, depth: &str, more: &[&str]) -> anyhow::Result<Seen> {
         self.fio(profile, depth, more, &["--rw=randread"])
     }
