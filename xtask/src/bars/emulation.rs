@@ -142,7 +142,8 @@ impl Bench {
         self.fio(profile, depth, more, &["--rw=randread"])
     }
 
-    /// Runs fio on the emulated device.
+    /// Runs fio on the emulated device. Not by io_uring: it hands each request on a FUSE file to a
+    /// worker thread, whose wake-ups would be measured.
     fn fio(&self, profile: &str, depth: &str, more: &[&str], job: &[&str]) -> anyhow::Result<Seen> {
         let place = self.folder.join("db");
         let (place, seen) = (place.to_string_lossy(), self.folder.join("fio.json"));
@@ -152,7 +153,7 @@ impl Bench {
         words.extend(["--dir", &place, "--json", "--quiet"]);
         words.extend(more);
         words.extend(["--", "fio", "--name=bar", &file, "--size=64m", "--bs=4k", "--direct=1"]);
-        words.extend(["--ioengine=io_uring", &depth, "--time_based", &time, "--ramp_time=1"]);
+        words.extend(["--ioengine=libaio", &depth, "--time_based", &time, "--ramp_time=1"]);
         words.extend(["--lat_percentiles=1", "--output-format=json", &log]);
         words.extend(job);
         let served: Value = serde_json::from_str(&output(&self.program, &words)?)?;

@@ -59,8 +59,8 @@ pub struct Emulate {
     /// In this time nothing is answered, such as 10s..40s
     #[arg(long, value_name = "FROM..TO", value_parser = super::window, help_heading = "Faults")]
     pub stall: Option<std::ops::Range<u64>>,
-    /// Watch the clock rather than sleep for the last part of a wait: exact, but it costs processor
-    /// time
+    /// Watch the clock rather than sleep for at least the last part of a wait: exact, but it costs
+    /// processor time. Where sleeps end later, the part grows up to 120 us
     #[arg(long, value_name = "TIME", default_value = "30us")]
     pub spin: Nanos,
     /// What the way between program and emulator takes, which the device's time is shortened by;
