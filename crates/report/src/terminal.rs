@@ -173,7 +173,10 @@ impl Screen {
                 } else {
                     category.clone()
                 };
-                rows.push((clean(&name), value));
+                // With other series beside it, a value that there is not needs no line.
+                if shown.len() == 1 || !value.is_nan() {
+                    rows.push((clean(&name), value));
+                }
             }
         }
         let values: Vec<_> = rows.iter().map(|row| row.1).collect();

@@ -136,17 +136,17 @@ fn devices(result: &StudyResult) -> Section {
     let measured: Vec<_> = places.iter().map(|place| throughput(place)).collect();
     let ends = |place: &&&Place| {
         let runs = place.runs.iter().map(|run| run.figures.transactions_per_min);
-        runs.clone().reduce(f64::min).zip(runs.reduce(f64::max)).unwrap_or((0.0, 0.0))
+        runs.clone().reduce(f64::min).zip(runs.reduce(f64::max)).unwrap_or((f64::NAN, f64::NAN))
     };
     let measured_series = BarSeries::new(
         "measured",
-        measured.iter().map(|found| found.as_ref().map_or(0.0, |found| found.measured)).collect(),
+        measured.iter().map(|found| found.as_ref().map_or(f64::NAN, |one| one.measured)).collect(),
     )
     .interval(places.iter().map(|place| ends(&place)).collect());
     // This disk comes out as it was captured: that is no prediction.
     let predicted = |place: &&Place| {
         let predicted = place.predicted.as_ref().filter(|_| place.name != HERE);
-        predicted.map_or(0.0, |found| found.figures.transactions_per_min)
+        predicted.map_or(f64::NAN, |found| found.figures.transactions_per_min)
     };
     let predicted_series = BarSeries::new("predicted", places.iter().map(predicted).collect());
     let figure = Figure::bars(
