@@ -28,12 +28,12 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
     sitting.add("our format", per_request, "B/req", Target::AtMost(6.0));
     for (name, to_text, from_text) in [("spc", 0.5, 0.8), ("msr", 0.5, 0.8)] {
         let (text, back) = (path(&format!("trace.{name}")), path("back.parquet"));
-        let convert = ["trace", "convert", &own, "-o", &text, "--to", name, "--quiet", "--force"];
+        let convert = ["trace", "convert", &own, &text, "--to", name, "--quiet", "--force"];
         let out_s = cpu_s(&convert)?;
         let rate = gb(&text)? / out_s;
         let what = format!("Parquet to {name}, bytes of text");
         sitting.add(what, rate, "GB/s", Target::AtLeast(to_text));
-        let convert = ["trace", "convert", &text, "-o", &back, "--quiet", "--force"];
+        let convert = ["trace", "convert", &text, &back, "--quiet", "--force"];
         let rate = gb(&text)? / cpu_s(&convert)?;
         let what = format!("{name} to Parquet, bytes of text");
         sitting.add(what, rate, "GB/s", Target::AtLeast(from_text));
