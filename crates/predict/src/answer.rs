@@ -2,7 +2,7 @@
 
 use model::Device;
 use serde::{Deserialize, Serialize};
-use sim::transactions::{Load, TransactionOutcome, Wait, Waits, transactions};
+use sim::transactions::{Length, Load, TransactionOutcome, Wait, Waits, transactions};
 
 use crate::Error;
 use crate::learn::{Learned, with_path};
@@ -29,6 +29,9 @@ pub struct Question {
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
     pub log_apart: bool,
+    /// The captured run from its start, with empty caches and for as long as it took, instead of
+    /// a system whose caches are full.
+    pub from_start: bool,
     /// Decides every draw.
     pub seed: u64,
 }
@@ -101,6 +104,10 @@ pub fn predict(
     device: &str,
     make: &dyn Fn() -> Vec<Box<dyn Device>>,
 ) -> Result<Prediction, Error> {
+    let start = learned.start.as_ref().filter(|_| question.from_start);
+    if question.from_start && start.is_none() {
+        return Err(Error::Lacks("the start of its load"));
+    }
     let run = |cpu: f64, path: f64, count: u64| -> Result<TransactionOutcome, Error> {
         let mut setup = with_path(&learned.setup, path);
         setup.terminals = question.terminals.unwrap_or(setup.terminals);
@@ -114,6 +121,14 @@ pub fn predict(
             setup.classes[usize::from(setup.log.class)].device = 1;
         }
         setup.length.max_transactions = count;
+        if let Some(start) = start {
+            setup.warming.clone_from(&learned.warming);
+            setup.length = Length {
+                warmup_ns: start.warmup_ns,
+                measure_ns: start.measure_ns,
+                max_transactions: u64::MAX,
+            };
+        }
         setup.seed = question.seed;
         Ok(transactions(&mut make(), &setup)?)
     };
@@ -127,8 +142,17 @@ pub fn predict(
         CPU_UNCERTAIN * 100.0,
         PATH_UNCERTAIN * 100.0
     ));
+    rests_on.extend(start.map(|start| match &learned.warming {
+        Some(_) => format!(
+            "a run of {:.0} s after {:.0} s of warm-up, from caches that fill as in the capture",
+            start.measure_ns as f64 / 1e9,
+            start.warmup_ns as f64 / 1e9
+        ),
+        None => "caches that were full from the start, as in the capture".to_owned(),
+    }));
     let seconds = (outcome.measured_ns as f64 / 1e9).max(1e-9);
-    let whole_s = seconds + learned.setup.length.warmup_ns as f64 / 1e9;
+    let warmup_ns = start.map_or(learned.setup.length.warmup_ns, |start| start.warmup_ns);
+    let whole_s = seconds + warmup_ns as f64 / 1e9;
     Ok(Prediction {
         device: device.to_owned(),
         terminals: question.terminals.unwrap_or(learned.setup.terminals),

@@ -3,6 +3,8 @@
 use sim::transactions::{GroupCommit, Load};
 use trace::{Op, Trace};
 
+use crate::warming::Start;
+
 /// Which server ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
@@ -99,9 +101,18 @@ pub struct Captured {
     pub log_bytes: Option<u64>,
     /// Warehouses of an order-entry database.
     pub warehouses: Option<u32>,
+    /// How the load began, where that was seen.
+    pub start: Option<Start>,
 }
 
 impl Captured {
+    /// End of what was read of the data files.
+    pub(crate) fn span_of_reads(&self) -> u64 {
+        let reads = Self::of(&self.logical, "data", Op::Read);
+        let ends = reads.map(|at| self.logical.offset[at] + u64::from(self.logical.len[at]));
+        ends.max().unwrap_or(0)
+    }
+
     /// Requests of one operation on one stream of a trace, by their index.
     pub(crate) fn of<'a>(
         trace: &'a Trace,

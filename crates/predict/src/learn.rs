@@ -4,12 +4,13 @@ use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use sim::transactions::{
     Class, Delays, Discipline, Fill, Length, LockClass, Log, Path, Processors, Setup, Step,
-    Templates, transactions,
+    Templates, Warming, transactions,
 };
 use trace::Op;
 
 use crate::captured::{Captured, Transaction, quantile};
 use crate::log::{self, LogFacts};
+use crate::warming::{self, Start};
 use crate::{Error, background};
 
 /// Most samples that are drawn from.
@@ -34,6 +35,10 @@ const SPREAD: f64 = 2.0;
 pub struct Learned {
     /// All but the devices; file classes lie on device 0.
     pub setup: Setup,
+    /// How the captured load began, where that was seen.
+    pub start: Option<Start>,
+    /// What is read then beyond the templates; not part of `setup`, whose caches are full.
+    pub(crate) warming: Option<Warming>,
     /// Transactions per second, as captured.
     pub captured_per_s: f64,
     /// What the host adds to a sync of the log, ns; `None` where the device's part is not known.
@@ -87,6 +92,8 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         classes[usize::from(log_class)].path =
             Path { flush: Delays(vec![ns as u32]), ..Path::default() };
     }
+    let templates = templates(captured, &facts, data_class);
+    let warming = warming::learn(captured, &templates, data_class);
     let setup = Setup {
         load: captured.load,
         terminals: captured.terminals,
@@ -100,14 +107,17 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         log: log_of(captured, &facts, log_class),
         locks: locks(captured),
         kinds: captured.kinds.iter().map(|kind| kind.name.clone()).collect(),
-        templates: templates(captured, &facts, data_class),
+        templates,
         background: background::learn(captured, data_class),
+        warming: None,
         length: Length { warmup_ns: 2_000_000_000, measure_ns: u64::MAX / 4, max_transactions: 1 },
         seed: 1,
     };
     let rests_on = rests_on(captured, &facts, path_ns);
     Ok(Learned {
         setup,
+        start: captured.start.clone(),
+        warming,
         captured_per_s: captured.per_s,
         path_ns,
         calibration: None,
@@ -171,12 +181,16 @@ fn log_of(captured: &Captured, facts: &LogFacts, class: u16) -> Log {
     }
 }
 
-/// Order entry on rows of warehouses and districts; only where locks outlive the flush do they
-/// decide about commits.
+/// Order entry on rows of warehouses and districts, and deliveries of a warehouse, which take turns;
+/// only where locks outlive the flush do they decide about commits.
 fn locks(captured: &Captured) -> Vec<LockClass> {
     let Some(warehouses) = captured.warehouses else { return Vec::new() };
     let class = |name: &str, keys, home| LockClass { name: name.to_owned(), keys, home };
-    vec![class("warehouse", warehouses, true), class("district", 10 * warehouses, false)]
+    vec![
+        class("warehouse", warehouses, true),
+        class("district", 10 * warehouses, false),
+        class("deliveries", warehouses, true),
+    ]
 }
 
 /// Reads of data that reached the device, by transaction number: as many as the disk counted, the
@@ -247,11 +261,15 @@ fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Template
     templates
 }
 
-/// Row locks that transactions of order entry queue for, in the order of their classes.
-fn lock_steps(captured: &Captured, kind: &str) -> &'static [Step] {
+/// Locks that transactions of order entry queue for, in the order of their classes, each with the
+/// share of the server's processor time that comes before it. The shares follow from the place of
+/// the statement that takes the lock: a payment begins with the row of its warehouse and goes on
+/// with that of its district, a new order reads its terms first.
+fn lock_steps(captured: &Captured, kind: &str) -> &'static [(f64, Step)] {
     match (captured.warehouses, kind) {
-        (Some(_), "payment") => &[Step::Lock(0), Step::Lock(1)],
-        (Some(_), "new_order") => &[Step::Lock(1)],
+        (Some(_), "payment") => &[(0.1, Step::Lock(0)), (0.35, Step::Lock(1))],
+        (Some(_), "new_order") => &[(0.15, Step::Lock(1))],
+        (Some(_), "delivery") => &[(0.05, Step::Lock(2))],
         _ => &[],
     }
 }
@@ -262,7 +280,7 @@ struct Sample<'a> {
     client_ns: f64,
     turns: u32,
     log_bytes: Option<u32>,
-    locks: &'static [Step],
+    locks: &'static [(f64, Step)],
     reads: &'a [usize],
 }
 
@@ -276,12 +294,19 @@ impl Sample<'_> {
         let (client, server) = ((self.client_ns / turns) as u64, (self.server_ns / turns) as u64);
         let mut steps = Vec::new();
         let mut reads = self.reads.iter();
+        let mut locks = self.locks.iter().peekable();
         let reads_per_turn = self.reads.len().div_ceil(self.turns as usize);
         for turn in 0..self.turns {
-            steps.extend([Step::Cpu(client), Step::Client(0), Step::Cpu(server)]);
-            if turn == 0 {
-                steps.extend_from_slice(self.locks);
+            steps.extend([Step::Cpu(client), Step::Client(0)]);
+            let mut computed = 0;
+            while let Some((share, lock)) =
+                locks.next_if(|(share, _)| *share * turns < f64::from(turn + 1))
+            {
+                let before = ((share * turns - f64::from(turn)) * server as f64) as u64;
+                steps.extend([Step::Cpu(before - computed), *lock]);
+                computed = before;
             }
+            steps.push(Step::Cpu(server - computed));
             for &at in reads.by_ref().take(reads_per_turn) {
                 let class = if usize::from(logical.stream[at]) < logical.streams.len() {
                     logical.stream[at]

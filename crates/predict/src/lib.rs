@@ -4,7 +4,8 @@
 //! requests of its disk, and the accounts of processor time. [`learn`] makes of it a system that can
 //! be simulated ([`sim::transactions`]): samples of transactions, the log and its group commit,
 //! background writes, and what the host adds to each I/O. [`predict`] asks that system a
-//! [`Question`] on devices of any model.
+//! [`Question`] on devices of any model: about a system whose caches are full, or about a run from
+//! empty ones ([`Start`]).
 //!
 //! Two rules keep the old machine's waits out of the prediction. Processor time is that of the
 //! accounts, never the wall time between two calls: waiting for a processor, a lock or a flush is
@@ -25,8 +26,10 @@ mod learn;
 mod log;
 #[cfg(test)]
 mod tests;
+mod warming;
 
 pub use answer::{KindAnswer, Limit, Prediction, Question, predict};
 pub use captured::{Captured, Cpu, KindOf, System, Transaction};
 pub use error::Error;
 pub use learn::{Learned, calibrate, learn};
+pub use warming::Start;

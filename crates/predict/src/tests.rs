@@ -7,7 +7,7 @@ use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::{
-    Captured, Cpu, Error, KindOf, Question, System, Transaction, calibrate, learn, predict,
+    Captured, Cpu, Error, KindOf, Question, Start, System, Transaction, calibrate, learn, predict,
 };
 
 const US: u64 = 1_000;
@@ -79,6 +79,7 @@ fn captured() -> Captured {
         per_s: 1e9 / 800_000.0,
         log_bytes: Some(200_000),
         warehouses: None,
+        start: None,
     }
 }
 
@@ -196,6 +197,39 @@ fn reads_that_the_disk_served_are_kept() {
     let reads =
         |steps: &[Step]| steps.iter().filter(|step| matches!(step, Step::Read { .. })).count();
     assert!(learned.setup.templates.iter().all(|(_, steps)| reads(steps) == 1));
+}
+
+/// Caches fill within 1,000 transactions, whatever these cost: a slow device is still reading when a
+/// fast one has long done with it.
+#[test]
+fn empty_caches_are_filled_by_transactions_and_not_by_time() {
+    let mut captured = captured();
+    let reads = [(100, 1_000), (200, 1_800), (500, 3_300), (1_000, 4_300), (20_000, 4_300)];
+    captured.start = Some(Start {
+        warmup_ns: 2_000_000 * US,
+        measure_ns: 10_000_000 * US,
+        reads: reads.to_vec(),
+        read_bytes: 8192,
+    });
+    let learned = learn(&captured).unwrap();
+    let ask = |read_ns: f64, from_start| {
+        let question = Question { from_start, ..Question::default() };
+        let make = || vec![device(read_ns, 100_000.0, 300_000.0)];
+        predict(&learned, &question, "one", &make).unwrap()
+    };
+    // 2 s hold more than 1,000 transactions with their 4,300 reads of 10 us: nothing is left.
+    let (cold, full) = (ask(10_000.0, true), ask(10_000.0, false));
+    assert!((cold.per_min / full.per_min - 1.0).abs() < 0.02, "{cold:?}\n{full:?}");
+    // Reads of 20 ms: ten of them in each of the first transactions, then eight, then five.
+    let (cold, full) = (ask(20_000_000.0, true), ask(20_000_000.0, false));
+    assert!(full.per_min > 40_000.0, "{full:?}");
+    assert!((cold.per_min / (60.0 / 0.2) - 1.0).abs() < 0.1, "{cold:?}");
+    assert_eq!(cold.limits[0].what, "data reads");
+    captured.start = None;
+    let asked = Question { from_start: true, ..Question::default() };
+    let learned = learn(&captured).unwrap();
+    let none = predict(&learned, &asked, "one", &|| vec![device(1.0, 1.0, 1.0)]);
+    assert_eq!(none, Err(Error::Lacks("the start of its load")));
 }
 
 #[test]

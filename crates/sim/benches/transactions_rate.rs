@@ -88,6 +88,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
         kinds: vec!["transaction".to_owned()],
         templates,
         background: Vec::new(),
+        warming: None,
         length: Length { warmup_ns: 0, measure_ns: u64::MAX / 2, max_transactions: TRANSACTIONS },
         seed: 1,
     }

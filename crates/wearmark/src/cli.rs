@@ -135,6 +135,9 @@ pub struct Predict {
     /// Commits are answered before they are durable (synchronous_commit = off)
     #[arg(long)]
     pub no_commit_wait: bool,
+    /// From empty caches and for as long as the captured run, instead of with full ones
+    #[arg(long)]
+    pub cold: bool,
     /// Another device for the log alone
     #[arg(long, value_name = "PROFILE")]
     pub log_on: Option<String>,

@@ -39,6 +39,8 @@ pub struct Captured {
     pub logical: Trace,
     /// What reached the device, or would have (see `origin.source`), in the same address space.
     pub device: Trace,
+    /// What reached the device since the session began, its zero of time; where that was kept.
+    pub from_start: Option<Trace>,
     /// Events that the traces lack, because the event limit was reached.
     pub losses: u64,
     /// The files, and where each lies in the traces' address space.
@@ -65,6 +67,8 @@ pub struct FileInfo {
 /// What a session knows at its end.
 pub(super) struct Interval {
     pub events: Vec<Event>,
+    /// The same events and earlier ones, and where their time begins.
+    pub start: Option<(Vec<Event>, u64)>,
     pub losses: u64,
     pub origin_ns: u64,
     pub io: IoMode,
@@ -82,9 +86,17 @@ struct Placed {
 /// Lays the files out and turns the events into traces.
 pub(super) fn build(mut interval: Interval) -> Captured {
     let mut events = std::mem::take(&mut interval.events);
-    events.retain(|event| event.start >= interval.origin_ns);
-    events.sort_by_key(|event| (event.start, event.actor, event.layer as u8));
-    let placed = place(&events, interval.session);
+    let mut start = interval.start.take();
+    let since = |events: &mut Vec<Event>, origin_ns: u64| {
+        events.retain(|event| event.start >= origin_ns);
+        events.sort_by_key(|event| (event.start, event.actor, event.layer as u8));
+    };
+    since(&mut events, interval.origin_ns);
+    if let Some((earlier, origin_ns)) = &mut start {
+        since(earlier, *origin_ns);
+    }
+    // One layout for both.
+    let placed = place(start.as_ref().map_or(&events, |(all, _)| all), interval.session);
     let at: BTreeMap<u16, usize> =
         placed.iter().enumerate().map(|(place, file)| (file.index, place)).collect();
     let mut logical = empty(&interval, "logical", LOGICAL_SOURCE.to_owned(), &placed);
@@ -96,12 +108,17 @@ pub(super) fn build(mut interval: Interval) -> Captured {
         add(&mut logical, event, located(event), interval.origin_ns);
         kinds.resize(kinds.len() + logical.count() - before, event.kind);
     }
-    let device = if interval.io == IoMode::Direct {
+    let direct = |events: &[Event], origin_ns: u64| {
         let mut device = empty(&interval, "device", DIRECT_SOURCE.to_owned(), &placed);
         for event in events.iter().filter(|event| event.layer == Layer::Device) {
-            add(&mut device, event, located(event), interval.origin_ns);
+            add(&mut device, event, located(event), origin_ns);
         }
         device
+    };
+    let start = start.filter(|_| interval.io == IoMode::Direct);
+    let from_start = start.map(|(events, origin_ns)| direct(&events, origin_ns));
+    let device = if interval.io == IoMode::Direct {
+        direct(&events, interval.origin_ns)
     } else {
         let mut device = empty(&interval, "device", DERIVED_SOURCE.to_owned(), &placed);
         (device.service, device.chains) = (None, None);
@@ -110,7 +127,7 @@ pub(super) fn build(mut interval: Interval) -> Captured {
     };
     let files = placed.into_iter().map(|file| file.info).collect();
     let losses = interval.losses;
-    Captured { logical, device, losses, files, io_mode: interval.io, kinds }
+    Captured { logical, device, from_start, losses, files, io_mode: interval.io, kinds }
 }
 
 const LOGICAL_SOURCE: &str = "SQLite VFS: calls of SQLite to its file system layer";

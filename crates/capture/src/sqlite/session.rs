@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use units::Bytes;
 
 use super::layout::{self, Captured, IoMode};
-use super::recorder::Recorder;
+use super::recorder::{Event, Recorder};
 use super::{direct, files};
 use crate::{Error, now_ns};
 
@@ -19,6 +19,8 @@ pub struct SessionOptions {
     pub io: IoMode,
     /// Whether events are kept from the start; see [`Session::set_capture`].
     pub capture: bool,
+    /// Whether what was captured before [`Session::rebase`] is kept as well.
+    pub keep_start: bool,
     /// Where the database lives; temporary files go there too in `Direct` mode.
     pub directory: PathBuf,
     /// Reserve space for growing data and log files in pieces of this size, without changing the
@@ -35,6 +37,7 @@ impl SessionOptions {
         Self {
             io: IoMode::Direct,
             capture: true,
+            keep_start: false,
             directory: directory.into(),
             preallocate: Bytes::MIB,
             event_limit: 8_000_000,
@@ -74,6 +77,8 @@ pub struct Session {
     options: SessionOptions,
     number: u64,
     origin_ns: u64,
+    /// What was captured before the last rebase, and since when.
+    start: Option<(Vec<Event>, u64)>,
     capturing: bool,
     /// Losses of intervals that `rebase` has thrown away do not count.
     ended: bool,
@@ -111,7 +116,8 @@ impl Session {
         let recorder = Recorder::install(options.event_limit);
         recorder.set_active(options.capture);
         let capturing = options.capture;
-        Ok(Self { recorder, options, number, origin_ns: now_ns(), capturing, ended: false })
+        let start = None;
+        Ok(Self { recorder, options, number, origin_ns: now_ns(), start, capturing, ended: false })
     }
 
     /// Turns the keeping of events on or off, for a phase that is not to be captured.
@@ -120,10 +126,13 @@ impl Session {
         self.recorder.set_active(on);
     }
 
-    /// Throws away what was captured so far and makes now the zero of time: the start of the
-    /// measurement interval.
+    /// Makes now the zero of time: the start of the measurement interval. What was captured so far
+    /// is thrown away, or kept for [`Captured::from_start`] alone.
     pub fn rebase(&mut self) {
-        let _ = self.recorder.finish();
+        let (events, _) = self.recorder.finish();
+        if self.options.keep_start {
+            self.start = Some((events, self.origin_ns));
+        }
         self.recorder = Recorder::install(self.options.event_limit);
         self.origin_ns = now_ns();
         self.recorder.set_active(self.capturing);
@@ -150,8 +159,13 @@ impl Session {
     /// Ends the session. Connections may stay open; their I/O is no longer captured.
     pub fn finish(mut self) -> Captured {
         let (events, losses) = self.recorder.finish();
+        let start = self.start.take().map(|(mut earlier, origin_ns)| {
+            earlier.extend_from_slice(&events);
+            (earlier, origin_ns)
+        });
         let interval = layout::Interval {
             events,
+            start,
             losses,
             origin_ns: self.origin_ns,
             io: self.io_mode(),

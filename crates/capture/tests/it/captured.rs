@@ -197,6 +197,33 @@ fn phases_that_are_not_to_be_captured_are_not() {
     assert!(captured.logical.due[0] < 1_000_000_000);
 }
 
+/// The start of a load is kept beside the measurement, in the same address space.
+#[test]
+fn what_came_before_the_measurement_can_be_kept() {
+    let _turn = turn();
+    let folder = folder();
+    capture::sqlite::register().unwrap();
+    let options = SessionOptions { keep_start: true, ..SessionOptions::new(folder.path()) };
+    let mut running = Session::start(options).unwrap();
+    if running.io_mode() != IoMode::Direct {
+        return println!("skipped: the file system has no direct I/O");
+    }
+    let connection = open(&folder.path().join("db"));
+    connection.execute_batch("CREATE TABLE t(a)").unwrap();
+    running.rebase();
+    connection.execute_batch("INSERT INTO t VALUES(1)").unwrap();
+    running.rebase();
+    connection.execute_batch("INSERT INTO t VALUES(2)").unwrap();
+    let captured = running.finish();
+    let start = captured.from_start.expect("it was asked for");
+    let of_device = captured.device.count();
+    assert_eq!(start.count(), 2 * of_device, "two inserts alike, the table's creation not");
+    let later = start.count() - of_device..start.count();
+    assert_eq!(start.offset[later.clone()], captured.device.offset[..]);
+    let apart = start.due[later.start] - captured.device.due[0];
+    assert!(start.due[later].iter().zip(&captured.device.due).all(|(a, b)| a - b == apart));
+}
+
 #[test]
 fn one_session_at_a_time_and_files_without_any() {
     let _turn = turn();

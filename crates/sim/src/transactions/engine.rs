@@ -64,6 +64,8 @@ pub(super) struct Actor {
     pub(super) burst: Burst,
     pub(super) waits: Waits,
     pub(super) keys: Vec<u32>,
+    /// Reads that it makes because caches are empty still.
+    pub(super) extra_reads: u32,
 }
 
 /// A background task.
@@ -93,6 +95,10 @@ pub(super) struct Engine<'a> {
     pub(super) desk: Desk,
     pub(super) tally: Tally,
     pub(super) rng: Rng,
+    /// Transactions that began.
+    pub(super) started: u64,
+    /// Extra reads of transactions so far that were no whole one.
+    pub(super) owed_reads: f64,
     /// Those whom a release of the log wakes.
     pub(super) woken: Vec<u32>,
 }
@@ -124,6 +130,8 @@ impl<'a> Engine<'a> {
             desk: Desk::default(),
             tally: Tally::new(setup),
             rng: Rng::new(setup.seed),
+            started: 0,
+            owed_reads: 0.0,
             woken: Vec::new(),
             steps,
         }
@@ -299,6 +307,11 @@ impl<'a> Engine<'a> {
 
     fn step(&mut self, id: u32) -> Next {
         let actor = &mut self.actors[id as usize];
+        if actor.extra_reads > 0 {
+            actor.extra_reads -= 1;
+            self.extra_read(id);
+            return Next::Wait;
+        }
         if actor.at == actor.end {
             self.ended(id);
             return Next::Wait;
@@ -337,6 +350,15 @@ impl<'a> Engine<'a> {
             Step::Commit => self.commit(id),
         }
         Next::On
+    }
+
+    /// Reads something that a full cache would hold.
+    fn extra_read(&mut self, id: u32) {
+        let warming = self.setup.warming.as_ref().expect("only then there are extra reads");
+        let bytes = warming.bytes;
+        let places = (warming.span / u64::from(bytes)).max(1);
+        let offset = self.rng.below(places) * u64::from(bytes);
+        self.issue(id, Wait::Read, (warming.class, Op::Read), (bytes, offset));
     }
 
     pub(super) fn issue(

@@ -16,6 +16,8 @@
 //! - **Locks** ([`LockClass`]): one key of a class, first in, first out. Templates take classes in
 //!   rising order, so there is no deadlock.
 //! - **Background** ([`Background`]): rounds of steps by time or by transactions.
+//! - **Caches that fill** ([`Warming`]): extra reads by the number of transactions since the start,
+//!   in front of the steps of a template.
 //! - **Devices**: one per file class or shared; a [`model::Queued`] one sees every arrival. Where two
 //!   or more of these work at the same time, completions are looked for in steps of 1 us.
 //!
@@ -41,6 +43,6 @@ pub use engine::transactions;
 pub use outcome::{IoOutcome, KindOutcome, LogOutcome, TransactionOutcome, Wait, Waits};
 pub use setup::{
     Background, Class, Delays, Discipline, Fill, GroupCommit, Images, Length, Load, LockClass, Log,
-    Pace, Path, Processors, Setup, Think, Wakes,
+    Pace, Path, Processors, Setup, Think, Wakes, Warming,
 };
 pub use template::{Step, Template, Templates};

@@ -27,6 +27,8 @@ pub struct Setup {
     pub templates: Templates,
     /// What goes on beside them.
     pub background: Vec<Background>,
+    /// What is read beyond that while caches fill; none where they are full.
+    pub warming: Option<Warming>,
     /// How long it is simulated.
     pub length: Length,
     /// Decides every draw.
@@ -214,6 +216,38 @@ pub struct LockClass {
     pub home: bool,
 }
 
+/// Caches that are empty at the start: transactions read more the fewer there were before them,
+/// however long these took. A slow device therefore stays in this state for longer than a fast one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warming {
+    /// Up to which transaction, counted from the start, each of them reads so much more than its
+    /// template does; rising. Beyond the last one caches are full.
+    pub extra_reads: Vec<(u64, f64)>,
+    /// Index of the file class that is read.
+    pub class: u16,
+    /// Bytes of a read.
+    pub bytes: u32,
+    /// Reads fall anywhere below this offset, with equal probability.
+    pub span: u64,
+}
+
+impl Warming {
+    /// Reads that transaction number `number` makes beyond its template's.
+    pub(super) fn extra(&self, number: u64) -> f64 {
+        let at = self.extra_reads.partition_point(|(upto, _)| *upto <= number);
+        self.extra_reads.get(at).map_or(0.0, |(_, reads)| *reads)
+    }
+
+    fn check(&self, classes: usize) -> Result<(), Error> {
+        let rises = self.extra_reads.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let sound = self.extra_reads.iter().all(|(_, reads)| reads.is_finite() && *reads >= 0.0);
+        if usize::from(self.class) >= classes || self.bytes == 0 || !rises || !sound {
+            return Err(Error::Setup("caches fill in a way that cannot be".to_owned()));
+        }
+        Ok(())
+    }
+}
+
 /// Something that goes on beside the transactions: a log writer, a checkpointer, kernel threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Background {
@@ -289,6 +323,9 @@ impl Setup {
                 return bad(format!("background task {} has no pace or no round", background.name));
             }
             self.check_steps(background.rounds.iter().flatten(), false)?;
+        }
+        if let Some(warming) = &self.warming {
+            warming.check(self.classes.len())?;
         }
         for each in &self.templates.each {
             if usize::from(each.kind) >= self.kinds.len() {

@@ -85,6 +85,11 @@ impl Templates {
         self.each.len()
     }
 
+    /// Reads of all samples together.
+    pub fn reads(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::Read { .. })).count()
+    }
+
     /// The kind and the steps of each sample.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &[Step])> {
         self.each

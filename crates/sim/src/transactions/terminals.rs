@@ -61,6 +61,13 @@ impl Engine<'_> {
 
     /// A terminal begins a transaction that was asked for some time ago.
     pub(super) fn start(&mut self, terminal: u32) {
+        if let Some(warming) = &self.setup.warming {
+            self.owed_reads += warming.extra(self.started);
+            let whole = self.owed_reads.floor();
+            self.owed_reads -= whole;
+            self.actors[terminal as usize].extra_reads = whole as u32;
+        }
+        self.started += 1;
         let each = &self.setup.templates.each;
         let drawn = each[self.rng.below(each.len() as u64) as usize];
         let actor = &mut self.actors[terminal as usize];

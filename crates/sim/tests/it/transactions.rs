@@ -67,6 +67,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
         kinds: vec!["update".to_owned()],
         templates,
         background: Vec::new(),
+        warming: None,
         length: Length { warmup_ns: S, measure_ns: 1000 * S, max_transactions: 400_000 },
         seed: 7,
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use capture::server::REQUEST_KINDS;
 use oltp::{Kind, Load};
-use predict::{Captured, Cpu, KindOf, System};
+use predict::{Captured, Cpu, KindOf, Start, System};
 use sim::transactions::{Load as SimLoad, Think};
 use trace::{Op, Trace};
 
@@ -80,6 +80,25 @@ pub fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
             .and_then(|activity| activity.log_bytes)
             .filter(|_| system == System::Postgresql),
         warehouses: result.dataset.scale().map(|scale| scale.warehouses),
+        start: start(run),
+    })
+}
+
+/// How the load of a run began.
+fn start(run: &Run) -> Option<Start> {
+    let seen = run.server.as_ref()?.start.as_ref()?;
+    let result = &run.result;
+    let mut ended = 0;
+    let transactions = result.series.transactions.iter().map(|count| {
+        ended += u64::from(*count);
+        ended
+    });
+    let (last, bytes) = (*seen.reads.last()?, *seen.read_bytes.last()?);
+    Some(Start {
+        warmup_ns: result.options.warmup.0,
+        measure_ns: result.options.measure.0,
+        reads: transactions.zip(seen.reads.iter().copied()).collect(),
+        read_bytes: (bytes / last.max(1)).next_multiple_of(512).min(1 << 20) as u32,
     })
 }
 
@@ -135,6 +154,7 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         per_s: requests.per_s,
         log_bytes: log_bytes.filter(|_| system == System::Postgresql),
         warehouses: None,
+        start: None,
     })
 }
 

@@ -153,7 +153,8 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
     let mut learned: Learned = learn(&read(prefix, &run)?)?;
     calibrate(&mut learned)?;
     let make = || vec![learned.source_device()];
-    Ok(predict(&learned, &Question::default(), "here", &make)?)
+    let question = Question { from_start: learned.start.is_some(), ..Question::default() };
+    Ok(predict(&learned, &question, "here", &make)?)
 }
 
 /// A captured run and how it was measured: of a load of our own, or of somebody else's; with what

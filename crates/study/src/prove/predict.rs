@@ -1,5 +1,6 @@
-//! What a captured load would do on a device: transactions in virtual time where a server was
-//! captured, the closed loop of the captured I/O where SQLite was.
+//! What a captured load would do on a device, from empty caches on and for as long as it is measured:
+//! transactions in virtual time where a server was captured, the closed loop of the captured I/O
+//! where SQLite was.
 
 use std::path::Path;
 
@@ -8,7 +9,9 @@ use events::Quiet;
 
 use super::{Figures, KindFigures, Place, Predicted};
 use crate::Error;
+use crate::captures::with;
 use crate::predictions::{ask, here, read_run};
+use crate::runs::{FROM_START, Run};
 use crate::scenarios::read_profile;
 
 /// What the load that was captured as `prefix` does at a place.
@@ -16,11 +19,16 @@ use crate::scenarios::read_profile;
 /// # Errors
 /// A capture or a profile that cannot be read, or that nothing can be predicted from.
 pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Error> {
-    match (read_run(prefix)?.server, place.profile.as_str()) {
+    let run = read_run(prefix)?;
+    match (&run.server, place.profile.as_str()) {
         (Some(_), "") => Ok(Some(answer(&here(prefix)?))),
-        (Some(_), profile) => in_virtual_time(prefix, profile, place.log.as_deref()),
+        (Some(server), profile) => {
+            // As it is measured: from empty caches and for as long, where that was seen.
+            let from_start = server.start.is_some();
+            in_virtual_time(prefix, profile, place.log.as_deref(), from_start)
+        }
         (None, "") => Ok(None),
-        (None, profile) => by_its_io(prefix, profile),
+        (None, profile) => by_its_io(prefix, &run, profile),
     }
 }
 
@@ -30,10 +38,11 @@ fn in_virtual_time(
     prefix: &Path,
     device: &str,
     log: Option<&str>,
+    from_start: bool,
 ) -> Result<Option<Predicted>, Error> {
     let profile = read_profile(device)?;
     let log = log.map(read_profile).transpose()?;
-    let question = Question { log_apart: log.is_some(), ..Question::default() };
+    let question = Question { log_apart: log.is_some(), from_start, ..Question::default() };
     let (all, _) = ask(prefix, &question, &[profile], log.as_ref(), &Quiet)?;
     Ok(all.devices.first().map(answer))
 }
@@ -53,13 +62,29 @@ fn answer(found: &Prediction) -> Predicted {
 }
 
 /// Transactions per minute only: the I/O of a transaction is known, and not what its user waits for.
-fn by_its_io(prefix: &Path, device: &str) -> Result<Option<Predicted>, Error> {
-    let mut path = prefix.as_os_str().to_owned();
-    path.push("-device.parquet");
-    let trace = formats::own::read(Path::new(&path)).map_err(Error::Trace)?;
-    let mut model = model::device(&read_profile(device)?, 0);
-    let outcome = sim::closed_loop(model.as_mut(), &trace)?;
-    let per_min = outcome.transactions_per_min();
+fn by_its_io(prefix: &Path, run: &Run, device: &str) -> Result<Option<Predicted>, Error> {
+    let profile = read_profile(device)?;
+    let read = |name: &str| {
+        let path = with(prefix, &format!("-{name}.parquet"));
+        let exists = path.exists();
+        exists.then(|| formats::own::read(&path).map_err(Error::Trace)).transpose()
+    };
+    let options = &run.result.options;
+    let measured = options.warmup.0..options.warmup.0 + options.measure.0;
+    let mut per_min = None;
+    if let Some(trace) = read(FROM_START)? {
+        let mut device = model::device(&profile, 0);
+        let per_s = sim::closed_loop_within(device.as_mut(), &trace, measured)?;
+        per_min = per_s.map(|per_s| per_s * 60.0);
+    }
+    // A device so fast that it is through with the capture before its warm-up ends.
+    let per_min = match (per_min, read("device")?) {
+        (Some(per_min), _) => per_min,
+        (None, Some(trace)) => {
+            sim::closed_loop(model::device(&profile, 0).as_mut(), &trace)?.transactions_per_min()
+        }
+        (None, None) => return Ok(None),
+    };
     Ok((per_min > 0.0).then(|| Predicted {
         figures: Figures { transactions_per_min: per_min, kinds: Vec::new() },
         transactions_per_min_interval: None,

@@ -21,6 +21,9 @@ pub enum Target<'a> {
     Foreign,
 }
 
+/// The trace of what an embedded database asked of the device since its load began.
+pub const FROM_START: &str = "from-start";
+
 /// A run and the traces that it left.
 pub struct Made {
     /// The run.
@@ -54,9 +57,11 @@ fn embedded(
     capture: Capture,
     sink: &dyn Sink,
 ) -> Result<Made, Error> {
-    let observed = observe(options, io, capture, sink)?;
+    let observed = observe(options, (io, true), capture, sink)?;
     let traces = observed.captured.map_or_else(Vec::new, |captured| {
-        vec![("device".to_owned(), captured.device), ("logical".to_owned(), captured.logical)]
+        let both = [("device", captured.device), ("logical", captured.logical)];
+        let start = captured.from_start.map(|trace| (FROM_START, trace));
+        both.into_iter().chain(start).map(|(name, trace)| (name.to_owned(), trace)).collect()
     });
     let accounts = Some(observed.accounts);
     let run = Run { at: String::new(), result: observed.result, accounts, server: None };

@@ -11,6 +11,7 @@ pub mod compare;
 mod make;
 pub mod page;
 mod server;
+mod start;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +26,8 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::stages::oltp::Accounts;
 
-pub use make::{Made, Target, make};
+pub use make::{FROM_START, Made, Target, make};
+pub use start::StartReads;
 
 /// Version of the shape of a [`RunSet`].
 pub const SCHEMA: u32 = 1;
@@ -80,6 +82,9 @@ pub struct ServerRun {
     /// calls were not captured.
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// What the disk read since the load began, its warm-up included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartReads>,
 }
 
 impl ServerRun {

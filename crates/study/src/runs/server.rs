@@ -1,7 +1,8 @@
 //! A run on a server, with what its own counters, the kernel and the clock saw of it.
 //!
-//! Everything is watched from the start of the measurement to its end. What cannot be watched (no
-//! root, a server on another machine) is a sentence in the run, never a failure.
+//! Everything is watched from the start of the measurement to its end, and the reads of the disk
+//! from the start of the load. What cannot be watched (no root, a server on another machine) is a
+//! sentence in the run, never a failure.
 
 use capture::Unavailable;
 use capture::server::{
@@ -16,6 +17,7 @@ use predict::Limit;
 use trace::Trace;
 
 use super::make::Made;
+use super::start::{StartReads, StartWatch};
 use super::{Run, ServerRun};
 use crate::Error;
 use crate::stages::oltp::Capture;
@@ -65,6 +67,8 @@ struct Watch<'a> {
     system: dbms::System,
     login: Login,
     capture: Capture,
+    /// The reads from the start of the load.
+    start: Option<StartWatch>,
     begun: Option<Begun>,
     ended: Option<Ended>,
 }
@@ -80,6 +84,7 @@ struct Begun {
 
 /// What came of it.
 struct Ended {
+    start: Option<StartReads>,
     cpu: Option<ServerCpu>,
     activity: Option<Activity>,
     clock: Option<capture::server::ServerCpu>,
@@ -95,14 +100,20 @@ impl<'a> Watch<'a> {
         };
         let settings = options.database.server().expect("a run on a server has its settings");
         let login = settings.login(options.workload);
-        Self { instance, system, login, capture, begun: None, ended: None }
+        Self { instance, system, login, capture, start: None, begun: None, ended: None }
     }
 
     fn at(&mut self, phase: Phase) {
         match phase {
-            Phase::WarmUp => {}
+            Phase::WarmUp => {
+                let server = self.instance.filter(|_| self.capture >= Capture::Database);
+                self.start = server.and_then(|own| StartWatch::begin(&own.files().data));
+            }
             Phase::Measurement => self.begun = Some(self.begin()),
-            Phase::End => self.ended = self.begun.take().map(|begun| self.end(begun)),
+            Phase::End => {
+                let start = self.start.take().and_then(StartWatch::finish);
+                self.ended = self.begun.take().map(|begun| self.end(begun, start));
+            }
         }
     }
 
@@ -120,7 +131,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn end(&self, begun: Begun) -> Ended {
+    fn end(&self, begun: Begun, start: Option<StartReads>) -> Ended {
         let now = self.instance.map(Instance::cpu);
         let cpu = now.zip(begun.cpu).map(|(now, begin)| ServerCpu {
             user_s: now.user_s - begin.user_s,
@@ -131,7 +142,7 @@ impl<'a> Watch<'a> {
         let physical = begun.physical.map(|capture| capture.map(PhysicalCapture::finish));
         let later = Statistics::read(self.system, &self.login).ok();
         let activity = later.zip(begun.statistics).map(|(later, earlier)| later.since(&earlier));
-        Ended { cpu, activity, clock, logical, physical }
+        Ended { start, cpu, activity, clock, logical, physical }
     }
 
     fn finish(self, transactions: u64, spans: &[Span]) -> Seen {
@@ -146,11 +157,13 @@ impl<'a> Watch<'a> {
             activity: None,
             accounts: None,
             limits: Vec::new(),
+            start: None,
         };
         let (mut traces, mut each) = (Vec::new(), Vec::new());
         let Some(mut ended) = self.ended else {
             return Seen { server, traces, transactions: each };
         };
+        server.start = ended.start.take();
         server.cpu = ended.cpu;
         server.activity = ended.activity;
         if let Some(Ok(logical)) = &mut ended.logical {

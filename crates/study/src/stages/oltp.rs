@@ -107,8 +107,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         seed,
         delivery_log: None,
     };
-    let observed =
-        observe(options, study.oltp.io.unwrap_or_default(), Capture::BlockLayer, context.log)?;
+    let io = study.oltp.io.unwrap_or_default();
+    let observed = observe(options, (io, false), Capture::BlockLayer, context.log)?;
     context.run.remove(DATABASE)?;
     if context.cancelled() {
         return Ok(());
@@ -133,11 +133,11 @@ fn settings(study: &StudyFile, directory: &Path) -> SqliteSettings {
     }
 }
 
-/// Runs the load on a database that exists, captures its I/O from the end of the warm-up on, and
-/// accounts for it.
+/// Runs the load on a database that exists, captures its I/O from the end of the warm-up on and where
+/// asked for from its start as well, and accounts for it.
 pub fn observe(
     mut options: Options,
-    io: IoMode,
+    (io, keep_start): (IoMode, bool),
     capture: Capture,
     sink: &dyn Sink,
 ) -> Result<Observed, Error> {
@@ -147,7 +147,9 @@ pub fn observe(
     let directory: PathBuf = sqlite.directory.clone();
     capture::sqlite::register()?;
     sqlite.vfs = Some(VFS_NAME.to_owned());
-    let session_options = SessionOptions { io, capture: false, ..SessionOptions::new(&directory) };
+    let keep_start = keep_start && capture >= Capture::Database;
+    let session_options =
+        SessionOptions { io, capture: false, keep_start, ..SessionOptions::new(&directory) };
     let mut layers = Layers {
         session: Some(Session::start(session_options)?),
         capture,
@@ -162,7 +164,7 @@ pub fn observe(
     let result = oltp::run_observed(&options, sink, &mut |phase| match phase {
         Phase::Measurement => layers.begin(),
         Phase::End => layers.end(),
-        Phase::WarmUp => {}
+        Phase::WarmUp => layers.warm_up(keep_start),
     })?;
     layers.end();
     layers.report(sink);
@@ -183,6 +185,13 @@ struct Layers {
 }
 
 impl Layers {
+    fn warm_up(&mut self, keep_start: bool) {
+        if let Some(session) = self.session.as_mut().filter(|_| keep_start) {
+            session.set_capture(true);
+            session.rebase();
+        }
+    }
+
     fn begin(&mut self) {
         if let Some(session) = &mut self.session {
             session.set_capture(self.capture >= Capture::Database);

@@ -35,6 +35,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         speed: arguments.speed,
         no_commit_wait: arguments.no_commit_wait,
         log_apart: log_on.is_some(),
+        from_start: arguments.cold,
         seed: arguments.seed,
     };
     let (prefix, view) = (&arguments.prefix, &context.view);
