@@ -123,6 +123,9 @@ pub fn predict(
         setup.length.max_transactions = count;
         if let Some(start) = start {
             setup.warming.clone_from(&learned.warming);
+            if let Some(templates) = &learned.from_start {
+                setup.templates.clone_from(templates);
+            }
             setup.length = Length {
                 warmup_ns: start.warmup_ns,
                 measure_ns: start.measure_ns,
@@ -142,13 +145,14 @@ pub fn predict(
         CPU_UNCERTAIN * 100.0,
         PATH_UNCERTAIN * 100.0
     ));
-    rests_on.extend(start.map(|start| match &learned.warming {
-        Some(_) => format!(
-            "a run of {:.0} s after {:.0} s of warm-up, from caches that fill as in the capture",
+    rests_on.extend(start.map(|start| {
+        let fill = learned.warming.is_some() || learned.from_start.is_some();
+        let caches = if fill { "that fill as" } else { "that are full from its start, as" };
+        format!(
+            "a run of {:.0} s after {:.0} s of warm-up, with caches {caches} in the capture",
             start.measure_ns as f64 / 1e9,
             start.warmup_ns as f64 / 1e9
-        ),
-        None => "caches that were full from the start, as in the capture".to_owned(),
+        )
     }));
     let seconds = (outcome.measured_ns as f64 / 1e9).max(1e-9);
     let warmup_ns = start.map_or(learned.setup.length.warmup_ns, |start| start.warmup_ns);

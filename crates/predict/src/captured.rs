@@ -49,6 +49,8 @@ pub struct KindOf {
 /// One transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
+    /// Its number in the trace's `transaction` column, from 1.
+    pub number: u32,
     /// Index of its kind.
     pub kind: u16,
     /// Messages of its client.

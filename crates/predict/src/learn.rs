@@ -21,7 +21,7 @@ const LEADER_CPU_NS: f64 = 10_000.0;
 const WAITER_CPU_NS: f64 = 4_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
-const WAKE_NS: f64 = 15_000.0;
+pub(crate) const WAKE_NS: f64 = 15_000.0;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;
 /// Least processor time of the server for a message, ns: nothing is answered for nothing.
@@ -39,6 +39,8 @@ pub struct Learned {
     pub start: Option<Start>,
     /// What is read then beyond the templates; not part of `setup`, whose caches are full.
     pub(crate) warming: Option<Warming>,
+    /// The samples of such a run in their order, where they cannot be drawn at random.
+    pub(crate) from_start: Option<Templates>,
     /// Transactions per second, as captured.
     pub captured_per_s: f64,
     /// What the host adds to a sync of the log, ns; `None` where the device's part is not known.
@@ -118,6 +120,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         setup,
         start: captured.start.clone(),
         warming,
+        from_start: None,
         captured_per_s: captured.per_s,
         path_ns,
         calibration: None,
@@ -328,21 +331,26 @@ impl Sample<'_> {
 /// The device of the capture as its own requests showed it; where they were not captured, a device
 /// to which the whole time of a call is charged.
 fn source(captured: &Captured, facts: &LogFacts) -> LinearParameters {
-    let line =
-        |base_ns| Line { base_ns, ns_per_byte: 0.0, ceiling_iops: None, ceiling_bytes_per_s: None };
     let device =
         facts.device.unwrap_or(log::DeviceTimes { write_ns: 0.0, flush_ns: facts.call_ns });
     let seen = captured.physical.as_ref().unwrap_or(&captured.logical);
     let service = seen.service.as_deref().unwrap_or(&[]);
     let read_ns = quantile(Captured::of(seen, "data", Op::Read).map(|at| service[at]), 0.5);
+    constant_device(read_ns, device.write_ns, device.flush_ns)
+}
+
+/// A device of three times.
+pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> LinearParameters {
+    let line =
+        |base_ns| Line { base_ns, ns_per_byte: 0.0, ceiling_iops: None, ceiling_bytes_per_s: None };
     LinearParameters {
         capacity: None,
         read: [line(read_ns); 2],
-        write: [line(device.write_ns); 2],
+        write: [line(write_ns); 2],
         parallelism: 32,
         detection: Detection::PerStream,
         mixed: Mixed::default(),
-        flush: Flush { base_ns: device.flush_ns, ..Flush::default() },
+        flush: Flush { base_ns: flush_ns, ..Flush::default() },
         trim_ns: 0.0,
         residuals: Vec::new(),
     }

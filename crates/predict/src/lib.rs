@@ -5,7 +5,8 @@
 //! be simulated ([`sim::transactions`]): samples of transactions, the log and its group commit,
 //! background writes, and what the host adds to each I/O. [`predict`] asks that system a
 //! [`Question`] on devices of any model: about a system whose caches are full, or about a run from
-//! empty ones ([`Start`]).
+//! empty ones ([`Start`]). A database inside its program is learned by [`learn_embedded`]: it has
+//! lanes instead of a log that sessions share.
 //!
 //! Two rules keep the old machine's waits out of the prediction. Processor time is that of the
 //! accounts, never the wall time between two calls: waiting for a processor, a lock or a flush is
@@ -21,6 +22,7 @@
 mod answer;
 mod background;
 mod captured;
+mod embedded;
 mod error;
 mod learn;
 mod log;
@@ -30,6 +32,7 @@ mod warming;
 
 pub use answer::{KindAnswer, Limit, Prediction, Question, predict};
 pub use captured::{Captured, Cpu, KindOf, System, Transaction};
+pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use learn::{Learned, calibrate, learn};
 pub use warming::Start;

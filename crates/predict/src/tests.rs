@@ -7,7 +7,8 @@ use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::{
-    Captured, Cpu, Error, KindOf, Question, Start, System, Transaction, calibrate, learn, predict,
+    Captured, Cpu, Embedded, Error, KindOf, Prediction, Question, Start, System, Transaction,
+    calibrate, learn, learn_embedded, predict,
 };
 
 const US: u64 = 1_000;
@@ -63,7 +64,7 @@ fn captured() -> Captured {
         physical.push_captured(request(at + 50, Op::Write, 8192, 1, place), Nanos(100 * US), 0, 0);
         physical.push_captured(request(at + 200, Op::Flush, 0, 2, 0), Nanos(300 * US), 0, 0);
     }
-    let one = Transaction { kind: 0, turns: 1, duration_ns: 800 * US, gap_ns: 120 * US };
+    let one = Transaction { number: 0, kind: 0, turns: 1, duration_ns: 800 * US, gap_ns: 120 * US };
     Captured {
         system: System::Postgresql,
         kinds: vec![KindOf { name: "update".to_owned(), writes: true }],
@@ -230,6 +231,77 @@ fn empty_caches_are_filled_by_transactions_and_not_by_time() {
     let learned = learn(&captured).unwrap();
     let none = predict(&learned, &asked, "one", &|| vec![device(1.0, 1.0, 1.0)]);
     assert_eq!(none, Err(Error::Lacks("the start of its load")));
+}
+
+/// An embedded database: 900 transactions of the writer (ten reads in each of the first 300, then a
+/// write and a flush) and 100 of a reader (one read), 20 us of computing before each request.
+fn embedded() -> Embedded {
+    let mut device = Trace {
+        streams: streams(&["data", "log"]),
+        service: Some(Vec::new()),
+        chains: Some(trace::Chains::default()),
+        ..Trace::default()
+    };
+    let mut transactions = Vec::new();
+    let mut at = 0;
+    for number in 1..=1_000u32 {
+        let is_read = number % 10 == 0;
+        transactions.push(Transaction {
+            number,
+            kind: u16::from(is_read),
+            ..Transaction::default()
+        });
+        let reads = if is_read { 1 } else { 10 * u32::from(number <= 300) };
+        let ops = (0..reads).map(|_| Op::Read);
+        let end = [Op::Write, Op::Flush].into_iter().filter(|_| !is_read);
+        for op in ops.chain(end) {
+            at += 120;
+            let asked = request(at, op, 4096 * u32::from(op != Op::Flush), 0, 0);
+            device.push_captured(asked, Nanos(100 * US), u16::from(is_read), number);
+        }
+    }
+    let kind = |name: &str, writes| KindOf { name: name.to_owned(), writes };
+    Embedded {
+        kinds: vec![kind("payment", true), kind("order_status", false)],
+        transactions,
+        device,
+        warmup_ns: 400_000 * US,
+        measure_ns: 500_000 * US,
+        processors: 2,
+        terminals: 1,
+        load: Load::Closed(Think::default()),
+        per_s: 1_000.0,
+        disturbed: false,
+    }
+}
+
+#[test]
+fn an_embedded_database_has_a_lane_for_its_writer() {
+    let learned = learn_embedded(&embedded()).unwrap();
+    let ask = |terminals, us: f64, from_start| {
+        let question = Question { terminals: Some(terminals), from_start, ..Question::default() };
+        let make = || vec![device(us * 1e3, us * 1e3, us * 1e3)];
+        predict(&learned, &question, "one", &make).unwrap()
+    };
+    // 630 of 700 measured transactions write and flush, the others read: 1.9 requests of 1 ms each.
+    let of = |answer: &Prediction| 60.0 / answer.per_min;
+    let one = of(&ask(1, 1_000.0, false));
+    assert!((one / 1.9e-3 - 1.0).abs() < 0.06, "{one}");
+    // More terminals keep the writer busy: 2.04 ms for each of the 90 % that write.
+    let many = ask(8, 1_000.0, false);
+    assert!((of(&many) / (0.9 * 2.04e-3) - 1.0).abs() < 0.05, "{many:?}");
+    assert_eq!(many.limits[0].what, "locks");
+    // From the start: 0.9 s hold 80 of the transactions that read ten times, whose writer needs
+    // 12 requests each; at a tenth of that time all of them are through before the measurement.
+    let cold = of(&ask(1, 1_000.0, true));
+    assert!((cold / (0.9 * 12e-3 + 0.1e-3) - 1.0).abs() < 0.06, "{cold}");
+    let fast = of(&ask(1, 10.0, true));
+    assert!(fast < 0.1e-3, "{fast}");
+    // Its own device: as it was captured.
+    let mut bare = embedded();
+    bare.device.chains = None;
+    let lacks = learn_embedded(&bare).map(|_| ()).expect_err("no actors");
+    assert_eq!(lacks, Error::Lacks("requests past the page cache"));
 }
 
 #[test]

@@ -13,7 +13,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::ops::Range;
 
 use model::Device;
 use serde::{Deserialize, Serialize};
@@ -95,37 +94,6 @@ pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutco
         classes: classes.finish(trace),
         counters: counters(device),
     })
-}
-
-/// Transactions per second that end within a stretch of virtual time, where `trace` was captured
-/// from the start of a load: what the load's terminals do with caches that fill on the way. Where
-/// the trace ends before the stretch does, up to its end; `None` where it ends before the stretch
-/// begins.
-///
-/// # Errors
-/// As [`closed_loop`].
-pub fn closed_loop_within(
-    device: &mut dyn Device,
-    trace: &Trace,
-    stretch_ns: Range<u64>,
-) -> Result<Option<f64>, Error> {
-    let (service, chains) = captured(trace)?;
-    let mut transactions = Transactions::new(chains);
-    let mut actors: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
-    run(device, trace, (service, chains), |index, issue, completion| {
-        transactions.note(index, issue, completion);
-        let (requests, end_ns) = actors.entry(chains.actor[index]).or_default();
-        (*requests, *end_ns) = (*requests + 1, completion);
-    });
-    // When the busiest actor has no request left there is less load than there was.
-    let whole_ns = actors.values().max().map_or(0, |(_, end_ns)| *end_ns);
-    let until_ns = stretch_ns.end.min(whole_ns);
-    if until_ns <= stretch_ns.start {
-        return Ok(None);
-    }
-    let stretch_ns = stretch_ns.start..until_ns;
-    let ended = transactions.spans.values().filter(|(_, end)| stretch_ns.contains(end)).count();
-    Ok(Some(ended as f64 * 1e9 / (stretch_ns.end - stretch_ns.start) as f64))
 }
 
 /// The time of every request (completion - issue, ns) in the same run, in the order of the trace:

@@ -32,7 +32,7 @@ pub mod transactions;
 mod users;
 
 pub use breakdown::{Breakdown, MeanPath, Part};
-pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times, closed_loop_within};
+pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};
 pub use replay::{Position, Watched, check, check_extent, replay, replay_with, responses};

@@ -49,6 +49,9 @@ pub struct Captured {
     pub io_mode: IoMode,
     /// Transaction type of each request of `logical`, as [`super::Context::kind`] gave it.
     pub kinds: Vec<u8>,
+    /// Number and type of every transaction that did something on storage since the earliest event
+    /// that was kept, in the order of the numbers.
+    pub transactions: Vec<(u32, u8)>,
 }
 
 /// One file of the database in the traces' address space.
@@ -96,7 +99,11 @@ pub(super) fn build(mut interval: Interval) -> Captured {
         since(earlier, *origin_ns);
     }
     // One layout for both.
-    let placed = place(start.as_ref().map_or(&events, |(all, _)| all), interval.session);
+    let kept = start.as_ref().map_or(&events, |(all, _)| all);
+    let placed = place(kept, interval.session);
+    let of_transactions = kept.iter().filter(|event| event.transaction != 0);
+    let transactions: BTreeMap<u32, u8> =
+        of_transactions.map(|event| (event.transaction, event.kind)).collect();
     let at: BTreeMap<u16, usize> =
         placed.iter().enumerate().map(|(place, file)| (file.index, place)).collect();
     let mut logical = empty(&interval, "logical", LOGICAL_SOURCE.to_owned(), &placed);
@@ -127,7 +134,8 @@ pub(super) fn build(mut interval: Interval) -> Captured {
     };
     let files = placed.into_iter().map(|file| file.info).collect();
     let losses = interval.losses;
-    Captured { logical, device, from_start, losses, files, io_mode: interval.io, kinds }
+    let (io_mode, transactions) = (interval.io, transactions.into_iter().collect());
+    Captured { logical, device, from_start, losses, files, io_mode, kinds, transactions }
 }
 
 const LOGICAL_SOURCE: &str = "SQLite VFS: calls of SQLite to its file system layer";

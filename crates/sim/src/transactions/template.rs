@@ -1,6 +1,7 @@
 //! What one transaction does, as steps; terminals draw from many of them.
 
 use serde::{Deserialize, Serialize};
+use stats::rng::Rng;
 
 /// One step of a transaction or of a round of a background task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,15 +65,34 @@ pub struct Template {
     pub(super) end: u32,
 }
 
-/// Samples of transactions; each is drawn with the same probability, so that the mix of kinds is
-/// that of the samples.
+/// Samples of transactions. Each is drawn with the same probability, so that the mix of kinds is that
+/// of the samples; or they follow one another as they were captured, where what a transaction does
+/// depends on those before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Templates {
     pub(super) steps: Vec<Step>,
     pub(super) each: Vec<Template>,
+    in_order: bool,
 }
 
 impl Templates {
+    /// The same samples one after another; when they are used up, any of their second half.
+    #[must_use]
+    pub fn in_order(self) -> Self {
+        Self { in_order: true, ..self }
+    }
+
+    /// The sample of transaction number `number`, from 0.
+    pub(super) fn draw(&self, number: u64, rng: &mut Rng) -> Template {
+        let count = self.each.len();
+        let index = match usize::try_from(number) {
+            Ok(number) if self.in_order && number < count => number,
+            _ if self.in_order => count / 2 + rng.below((count - count / 2) as u64) as usize,
+            _ => rng.below(count as u64) as usize,
+        };
+        self.each[index]
+    }
+
     /// Adds a sample of the kind of transaction `kind`.
     pub fn push(&mut self, kind: u16, steps: &[Step]) {
         let first = self.steps.len() as u32;

@@ -67,9 +67,8 @@ impl Engine<'_> {
             self.owed_reads -= whole;
             self.actors[terminal as usize].extra_reads = whole as u32;
         }
+        let drawn = self.setup.templates.draw(self.started, &mut self.rng);
         self.started += 1;
-        let each = &self.setup.templates.each;
-        let drawn = each[self.rng.below(each.len() as u64) as usize];
         let actor = &mut self.actors[terminal as usize];
         (actor.at, actor.end, actor.kind) = (drawn.first, drawn.end, drawn.kind);
         (actor.then, actor.since, actor.busy) = (Then::Step, self.now, true);

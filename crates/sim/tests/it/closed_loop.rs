@@ -2,9 +2,7 @@
 
 use model::Linear;
 use profile::linear::Pattern;
-use sim::{
-    Error, Synthetic, closed_loop, closed_loop_depth, closed_loop_times, closed_loop_within,
-};
+use sim::{Error, Synthetic, closed_loop, closed_loop_depth, closed_loop_times};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
@@ -48,23 +46,6 @@ fn actors_run_in_parallel_and_meet_at_the_device() {
     assert_eq!(outcome.actors, 2);
     let times = closed_loop_times(&mut Linear::new(&constant(100.0), 1), &trace);
     assert_eq!(times, Ok(vec![100, 180, 170, 170]));
-}
-
-/// Three transactions of two reads, then seven of one, without computing: on a device of 100 ns they
-/// end at 200, 400, 600, 700, ..., 1,300.
-#[test]
-fn a_stretch_of_a_load_is_counted_from_its_start() {
-    let reads = [1u32, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10];
-    let rows: Vec<_> = (0u64..).zip(reads).map(|(i, of)| (i * 10, 10, 0, of)).collect();
-    let trace = captured(&rows);
-    let within = |stretch| {
-        let mut device = Linear::new(&constant(100.0), 1);
-        closed_loop_within(&mut device, &trace, stretch).expect("observed")
-    };
-    assert_eq!(within(0..500), Some(2.0 / 500e-9), "while caches fill");
-    assert_eq!(within(650..1_250), Some(6.0 / 600e-9), "when they are full");
-    assert_eq!(within(900..9_000), Some(4.0 / 400e-9), "up to the end, whose request ends later");
-    assert_eq!(within(2_000..3_000), None);
 }
 
 /// On a device with the captured times the captured run comes out.

@@ -58,6 +58,7 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
         let at = header.iter().position(|own| *own == name);
         at.ok_or_else(|| bad(format!("it has no column '{name}'")))
     };
+    let own = column("transaction")?;
     let (kind, turns) = (column("kind")?, column("turns")?);
     let (duration, gap) = (column("duration_ns")?, column("gap_ns")?);
     let kinds: HashMap<&str, u16> = names.iter().copied().zip(0u16..).collect();
@@ -75,6 +76,7 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
         let name = cell(kind)?;
         let unknown = || bad(format!("line {number}: '{name}' is no kind of transaction"));
         found.push(Transaction {
+            number: figure(own)? as u32,
             kind: *kinds.get(name).ok_or_else(unknown)?,
             turns: figure(turns)? as u32,
             duration_ns: figure(duration)?,
@@ -109,9 +111,9 @@ mod tests {
         let cause =
             |text: &str| read_table(Path::new("t.csv"), text, &NAMES).unwrap_err().to_string();
         assert!(cause("transaction,turns\n").contains("no column 'kind'"));
-        let header = "kind,turns,duration_ns,gap_ns\n";
-        assert!(cause(&format!("{header}payment,1,x,2\n")).contains("line 2: 'duration_ns'"));
-        assert!(cause(&format!("{header}lunch,1,1,2\n")).contains("'lunch' is no kind"));
-        assert!(cause(&format!("{header}payment,1\n")).contains("line 2 lacks 'duration_ns'"));
+        let header = "transaction,kind,turns,duration_ns,gap_ns\n";
+        assert!(cause(&format!("{header}1,payment,1,x,2\n")).contains("line 2: 'duration_ns'"));
+        assert!(cause(&format!("{header}1,lunch,1,1,2\n")).contains("'lunch' is no kind"));
+        assert!(cause(&format!("{header}1,payment,1\n")).contains("line 2 lacks 'duration_ns'"));
     }
 }

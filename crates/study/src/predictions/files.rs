@@ -1,19 +1,20 @@
 //! The files of a captured run: `PREFIX-run.json`, `PREFIX-transactions.csv`,
 //! `PREFIX-logical.parquet` and, where the disk was captured, `PREFIX-device-DISK.parquet`. A capture
 //! of a server that somebody else ran has `PREFIX-accounts.json` and `PREFIX-requests.csv` instead of
-//! the first two; its transactions are requests, for nobody told what belongs together.
+//! the first two; its transactions are requests, for nobody told what belongs together. One of SQLite
+//! has `PREFIX-from-start.parquet`, what was asked of the device since its load began.
 
 use std::path::{Path, PathBuf};
 
-use capture::server::REQUEST_KINDS;
+use capture::server::{DISTURBED_SHARE, REQUEST_KINDS};
 use oltp::{Kind, Load};
-use predict::{Captured, Cpu, KindOf, Start, System};
+use predict::{Captured, Cpu, Embedded, KindOf, Learned, Start, System, Transaction};
 use sim::transactions::{Load as SimLoad, Think};
 use trace::{Op, Trace};
 
 use crate::Error;
 use crate::captures::{Capture, read_table, with};
-use crate::runs::{Run, RunSet};
+use crate::runs::{FROM_START, Run, RunSet};
 
 /// All kinds, by the number that the capture gives them.
 const KINDS: [Kind; Kind::COUNT] = [
@@ -25,6 +26,17 @@ const KINDS: [Kind; Kind::COUNT] = [
     Kind::Transfer,
     Kind::Update,
 ];
+
+/// Reads the rest of a capture and learns from it.
+///
+/// # Errors
+/// As [`read`] and [`read_embedded`]; a capture that lacks something.
+pub fn learn_run(prefix: &Path, run: &Run) -> Result<Learned, Error> {
+    Ok(match run.server {
+        Some(_) => predict::learn(&read(prefix, run)?)?,
+        None => predict::learn_embedded(&read_embedded(prefix, run)?)?,
+    })
+}
 
 /// The run of a capture: the last of `PREFIX-run.json`.
 ///
@@ -39,27 +51,20 @@ pub fn read_run(prefix: &Path) -> Result<Run, Error> {
 ///
 /// # Errors
 /// A file that is missing or malformed; a run that was not on a server.
-pub fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
+fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
     let lacks = |what| Error::Predict(predict::Error::Lacks(what));
-    let server = run.server.as_ref().ok_or(lacks("a server: SQLite's locks are not modelled"))?;
+    let server = run.server.as_ref().ok_or(lacks("a server"))?;
     let accounts = server.accounts.as_ref().ok_or(lacks("the server's accounts"))?;
     let result = &run.result;
     let system = system(accounts.system)?;
-    let path = with(prefix, "-transactions.csv");
-    let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-    let names = KINDS.map(Kind::name);
-    let transactions = read_table(&path, &text, &names)?;
     let logical = formats::own::read(&with(prefix, "-logical.parquet")).map_err(Error::Trace)?;
     let cpu = &accounts.cpu;
     let per = |seconds: f64| seconds * 1e9 / accounts.transactions.max(1) as f64;
     let client = &result.cpu;
     Ok(Captured {
         system,
-        kinds: KINDS
-            .iter()
-            .map(|kind| KindOf { name: kind.name().to_owned(), writes: kind.writes() })
-            .collect(),
-        transactions,
+        kinds: kinds(),
+        transactions: transactions(prefix)?,
         connections: connections(&logical),
         logical,
         physical: physical(prefix)?,
@@ -100,6 +105,46 @@ fn start(run: &Run) -> Option<Start> {
         reads: transactions.zip(seen.reads.iter().copied()).collect(),
         read_bytes: (bytes / last.max(1)).next_multiple_of(512).min(1 << 20) as u32,
     })
+}
+
+/// Reads the rest of a capture of SQLite.
+///
+/// # Errors
+/// A file that is missing or malformed.
+fn read_embedded(prefix: &Path, run: &Run) -> Result<Embedded, Error> {
+    let result = &run.result;
+    let accounts = run.accounts.as_ref();
+    let cpu = accounts.map(|accounts| &accounts.cpu);
+    let path = with(prefix, &format!("-{FROM_START}.parquet"));
+    if !path.exists() {
+        let what =
+            "the start of its load: the database's files were not opened past the page cache";
+        return Err(Error::Predict(predict::Error::Lacks(what)));
+    }
+    Ok(Embedded {
+        kinds: kinds(),
+        transactions: transactions(prefix)?,
+        device: formats::own::read(&path).map_err(Error::Trace)?,
+        warmup_ns: result.options.warmup.0,
+        measure_ns: result.options.measure.0,
+        processors: cpu.map_or(1, |cpu| cpu.processors.max(1)),
+        terminals: result.options.users,
+        load: load(&result.options.load, run),
+        per_s: result.transactions_per_s,
+        disturbed: cpu.is_some_and(|cpu| cpu.foreign_share > DISTURBED_SHARE),
+    })
+}
+
+fn kinds() -> Vec<KindOf> {
+    let of = |kind: &Kind| KindOf { name: kind.name().to_owned(), writes: kind.writes() };
+    KINDS.iter().map(of).collect()
+}
+
+/// The table of transactions of a run.
+fn transactions(prefix: &Path) -> Result<Vec<Transaction>, Error> {
+    let path = with(prefix, "-transactions.csv");
+    let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+    read_table(&path, &text, &KINDS.map(Kind::name))
 }
 
 fn system(system: capture::server::System) -> Result<System, Error> {

@@ -14,14 +14,14 @@ use std::path::Path;
 use events::{Event, Sink, Step, Warning};
 use model::Device;
 use oltp::KindResult;
-use predict::{Captured, Learned, Prediction, Question, calibrate, learn, predict};
+use predict::{Learned, Prediction, Question, calibrate, learn, predict};
 use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::captures::{Capture, with};
 
-pub use files::{read, read_capture, read_run};
+pub use files::{learn_run, read_capture, read_run};
 pub use page::page;
 pub use text::text;
 
@@ -107,9 +107,7 @@ pub fn ask(
         writes_bytes: 0,
     });
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: steps.collect() });
-    let (captured, measured, rests_on) = source(prefix)?;
-    let mut learned: Learned = learn(&captured)?;
-    learned.rests_on.extend(rests_on);
+    let (mut learned, measured) = source(prefix)?;
     calibrate(&mut learned)?;
     let mut all = Predictions {
         schema: 1,
@@ -150,23 +148,22 @@ pub fn ask(
 /// As [`ask`].
 pub fn here(prefix: &Path) -> Result<Prediction, Error> {
     let run = read_run(prefix)?;
-    let mut learned: Learned = learn(&read(prefix, &run)?)?;
+    let mut learned = learn_run(prefix, &run)?;
     calibrate(&mut learned)?;
     let make = || vec![learned.source_device()];
     let question = Question { from_start: learned.start.is_some(), ..Question::default() };
     Ok(predict(&learned, &question, "here", &make)?)
 }
 
-/// A captured run and how it was measured: of a load of our own, or of somebody else's; with what
-/// is assumed about the latter.
-fn source(prefix: &Path) -> Result<(Captured, Measured, Vec<String>), Error> {
+/// What a captured run teaches and how it was measured: of a load of our own, or of somebody else's.
+fn source(prefix: &Path) -> Result<(Learned, Measured), Error> {
     // The newer of the two where a prefix was used for both.
     let age =
         |suffix: &str| std::fs::metadata(with(prefix, suffix)).and_then(|file| file.modified());
     let own = age("-run.json").ok();
     if own.is_some() && own >= age("-accounts.json").ok() {
         let run = read_run(prefix)?;
-        return Ok((read(prefix, &run)?, Measured::of(&run.result), Vec::new()));
+        return Ok((learn_run(prefix, &run)?, Measured::of(&run.result)));
     }
     let capture = Capture::read(prefix)?;
     let captured = read_capture(prefix, &capture)?;
@@ -177,12 +174,13 @@ fn source(prefix: &Path) -> Result<(Captured, Measured, Vec<String>), Error> {
     } else {
         format!("{} sessions that think {think} between requests", captured.terminals)
     };
-    let rests_on = vec![
+    let mut learned = learn(&captured)?;
+    learned.rests_on.extend([
         "requests as system calls show them: a statement or a batch each, not a transaction"
             .to_owned(),
         clients,
-    ];
-    Ok((captured, Measured::of_capture(&capture), rests_on))
+    ]);
+    Ok((learned, Measured::of_capture(&capture)))
 }
 
 fn capture_warnings(learned: &Learned) -> Vec<Warning> {

@@ -1,11 +1,13 @@
 //! One run, with everything that is watched beside it.
 
+use std::collections::BTreeMap;
+
 use capture::server::TransactionIo;
 use capture::sqlite::IoMode;
 use dbms::Instance;
 use events::Sink;
 use oltp::Options;
-use trace::Trace;
+use trace::{Op, Trace};
 
 use super::{Run, server};
 use crate::Error;
@@ -58,12 +60,45 @@ fn embedded(
     sink: &dyn Sink,
 ) -> Result<Made, Error> {
     let observed = observe(options, (io, true), capture, sink)?;
+    let mut transactions = Vec::new();
     let traces = observed.captured.map_or_else(Vec::new, |captured| {
+        let seen = captured.from_start.as_ref().unwrap_or(&captured.device);
+        transactions = of_embedded(seen, &captured.transactions);
         let both = [("device", captured.device), ("logical", captured.logical)];
         let start = captured.from_start.map(|trace| (FROM_START, trace));
         both.into_iter().chain(start).map(|(name, trace)| (name.to_owned(), trace)).collect()
     });
     let accounts = Some(observed.accounts);
     let run = Run { at: String::new(), result: observed.result, accounts, server: None };
-    Ok(Made { run, traces, transactions: Vec::new() })
+    Ok(Made { run, traces, transactions })
+}
+
+/// What each transaction of an embedded database did on the device.
+fn of_embedded(device: &Trace, kinds: &[(u32, u8)]) -> Vec<TransactionIo> {
+    let Some((service, chains)) = device.captured() else { return Vec::new() };
+    let mut found: BTreeMap<u32, TransactionIo> = BTreeMap::new();
+    for (at, number) in chains.transaction.iter().enumerate() {
+        let Ok(known) = kinds.binary_search_by_key(number, |(number, _)| *number) else { continue };
+        let start_ns = device.due[at];
+        let own = found.entry(*number).or_insert_with(|| TransactionIo {
+            kind: u16::from(kinds[known].1),
+            number: *number,
+            task: u32::from(chains.actor[at]),
+            start_ns,
+            ..TransactionIo::default()
+        });
+        let bytes = u64::from(device.len[at]);
+        match device.op[at] {
+            Op::Read => (own.reads, own.read_bytes) = (own.reads + 1, own.read_bytes + bytes),
+            Op::Write => {
+                (own.writes, own.written_bytes) = (own.writes + 1, own.written_bytes + bytes);
+            }
+            Op::Flush => own.flushes += 1,
+            Op::Trim => {}
+        }
+        own.service_ns += service[at];
+        own.duration_ns = (start_ns + service[at]).saturating_sub(own.start_ns);
+        own.gap_ns = own.duration_ns.saturating_sub(own.service_ns);
+    }
+    found.into_values().collect()
 }
