@@ -240,6 +240,31 @@ fn the_guide_to_predictions_runs() {
     assert_eq!(all, ask(&[]), "the same bytes");
 }
 
+/// The study takes minutes and is run where slow tests are; here what the page has its reader write
+/// is a study, and a shipped one is printed with its defaults.
+#[test]
+fn the_guide_to_choosing_a_volume_can_be_followed() {
+    let page = include_str!("../../../../docs/guide/choosing-a-volume.md");
+    let dir = place();
+    let shown = fine(dir.path(), &["study", "show", "choose-a-volume"]);
+    fs::write(dir.path().join("mine.toml"), &shown).unwrap();
+    assert_eq!(fine(dir.path(), &["study", "show", "mine.toml"]), shown, "all is spelt out");
+    let parts = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let own = format!("[study]\nname = \"own\"\n\n{parts}");
+    fs::write(dir.path().join("own.toml"), own).unwrap();
+    let shown = fine(dir.path(), &["study", "show", "own.toml"]);
+    for word in ["hgst-hds72107", "intel-p5600", "wal_compression", "predicted", "50GiB"] {
+        assert!(shown.contains(word), "no '{word}' in {shown}");
+    }
+    let [run, show, ..] = &commands(page)[..] else { panic!("the page has two commands") };
+    assert_eq!(run, &["study", "run", "choose-a-volume"]);
+    assert_eq!(show[..3], ["study", "show", "choose-a-volume"]);
+    if std::env::var_os("SLOW").is_none() {
+        return println!("skipped: SLOW=1 runs it, for six minutes");
+    }
+    fine(dir.path(), run);
+}
+
 /// On a server that somebody else started and loads: another process of the test.
 #[test]
 fn the_guide_to_captures_runs() {
