@@ -22,7 +22,8 @@ const PAGE: u32 = 4096;
 /// Commits between two checkpoints, and pages that one writes.
 const CHECKPOINT_COMMITS: u32 = 200;
 const CHECKPOINT_PAGES: u32 = 600;
-/// Sizes of commits in pages, with their shares in twentieths.
+/// Sizes of commits in pages, with their shares in twentieths. To each comes the last page of the
+/// commit before, which is written again with the new records in it.
 const COMMIT_PAGES: [(u32, u64); 6] = [(1, 3), (2, 4), (4, 5), (8, 4), (16, 3), (32, 1)];
 /// Mean CPU time between two reads, ns.
 const READ_GAP_NS: f64 = 8_000.0;
@@ -123,12 +124,13 @@ impl Maker {
             }
             draw -= share;
         }
-        let len = pages * PAGE;
-        if self.log_at + u64::from(len) > self.log_bytes {
+        if self.log_at + u64::from(pages * PAGE) > self.log_bytes {
             self.log_at = 0;
         }
-        let offset = self.log_base() + self.log_at;
-        self.log_at += u64::from(len);
+        let repeated = if self.log_at == 0 { 0 } else { PAGE };
+        let offset = self.log_base() + self.log_at - u64::from(repeated);
+        let len = pages * PAGE + repeated;
+        self.log_at += u64::from(pages * PAGE);
         self.issue(0, number, 15_000.0, (Op::Write, offset, len, LOG));
         self.issue(0, number, 3_000.0, (Op::Flush, 0, 0, LOG));
         self.clocks[0] += 20_000;
@@ -169,7 +171,8 @@ impl Maker {
 
 /// Class of every request of a trace: operation, order, size. The size of a flush is what was
 /// written since the one before. Sequential means: starts where the previous request of the same
-/// operation and stream ended, which is what the linear model takes it for.
+/// operation and stream ended, or, of writes, repeats its last page and goes on, which is what the
+/// linear model takes it for.
 pub fn classes(trace: &Trace) -> Vec<(Op, Order, u32)> {
     let mut ends: BTreeMap<(Op, u16), u64> = BTreeMap::new();
     let mut dirty = 0u64;
@@ -178,9 +181,13 @@ pub fn classes(trace: &Trace) -> Vec<(Op, Order, u32)> {
             let size = u32::try_from(std::mem::take(&mut dirty)).unwrap_or(u32::MAX);
             return (Op::Flush, Order::Random, size);
         }
-        let end =
-            ends.insert((request.op, request.stream), request.offset.0 + u64::from(request.len));
-        let order = if end == Some(request.offset.0) { Order::Sequential } else { Order::Random };
+        let (offset, len) = (request.offset.0, u64::from(request.len));
+        let end = ends.insert((request.op, request.stream), offset + len);
+        let repeats_page = request.op == Op::Write
+            && len > u64::from(PAGE)
+            && end == Some(offset + u64::from(PAGE));
+        let is_sequential = end == Some(offset) || repeats_page;
+        let order = if is_sequential { Order::Sequential } else { Order::Random };
         if request.op == Op::Write {
             dirty += u64::from(request.len);
         }

@@ -437,3 +437,27 @@ fn a_load_that_commits_takes_the_place_of_the_cells() {
     let (without, with) = (error_of(None), error_of(Some(load)));
     assert!(with < 0.06 && without > 0.25, "E {with} with the load, {without} without");
 }
+
+/// Nearly every append of a log begins with the page that the one before had not filled; the model
+/// must find sequential what the fit takes for it, else it draws from another table.
+#[test]
+fn the_model_agrees_on_which_requests_of_the_commit_load_are_sequential() {
+    let trace = commit_load::trace(1 << 30, 250, 1);
+    let classes = commit_load::classes(&trace);
+    let is_append = |index: &usize| trace.op[*index] == Op::Write && trace.stream[*index] == 1;
+    let appends: Vec<usize> = (0..trace.count()).filter(is_append).collect();
+    let repeats = appends.windows(2).filter(|pair| {
+        let end = trace.offset[pair[0]] + u64::from(trace.len[pair[0]]);
+        trace.offset[pair[1]] + 4096 == end && classes[pair[1]].1 == Order::Sequential
+    });
+    assert!(repeats.count() > appends.len() * 9 / 10);
+    let mut device = known_device(1);
+    sim::closed_loop_times(device.as_mut(), &trace).unwrap();
+    let found = classes
+        .iter()
+        .filter(|(op, order, _)| *op != Op::Flush && *order == Order::Sequential)
+        .count();
+    let counters = device.counters();
+    let counted = counters.iter().find(|counter| counter.name == "device_sequential_requests");
+    assert_eq!(found as u64, counted.unwrap().value);
+}

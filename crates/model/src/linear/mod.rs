@@ -23,8 +23,9 @@
 //!
 //! A request is sequential where it starts at the end of the previous request of its operation *in
 //! its stream*: a log that is appended between random page accesses stays sequential, as it does
-//! for a device with several open write points or a read-ahead window per stream. Devices with one
-//! arm lose that position: [`Detection::Global`].
+//! for a device with several open write points or a read-ahead window per stream. A write may begin
+//! with the last block of the previous one again, as a log does that had not filled it. Devices with
+//! one arm lose that position: [`Detection::Global`].
 //!
 //! Invariants: the ones of the crate; and the i-th submitted request draws the i-th random number,
 //! whatever its neighbours are. Tested against the closed forms of M/D/1 and M/M/1, and by

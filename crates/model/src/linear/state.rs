@@ -23,6 +23,11 @@ pub(super) struct Ends {
 const STREAMS: usize = 1 << STREAM_BITS;
 const STREAM_BITS: u32 = 6;
 
+/// Bytes at the end of the previous request of an operation that a sequential one may repeat. A log
+/// whose records do not fill its blocks writes the last block again with what follows it; the largest
+/// block of the logs that we know is PostgreSQL's.
+const REPEATED: [u64; 2] = [0, 8 << 10];
+
 impl Ends {
     pub(super) fn new(detection: Detection) -> Self {
         let spread = match detection {
@@ -38,7 +43,9 @@ impl Ends {
         let stream =
             (u32::from(request.stream).wrapping_mul(self.spread) >> (32 - STREAM_BITS)) as usize;
         let end = &mut self.ends[kind][stream];
-        let sequential = *end == request.offset.0;
+        let repeated = end.wrapping_sub(request.offset.0);
+        let extends = repeated < u64::from(request.len);
+        let sequential = repeated == 0 || (repeated <= REPEATED[kind] && extends);
         *end = request.offset.0.saturating_add(u64::from(request.len));
         sequential
     }

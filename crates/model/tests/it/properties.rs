@@ -170,6 +170,31 @@ fn sequential_is_where_the_previous_request_of_the_stream_ended() {
     assert_eq!(counter(&device, "device_sequential_requests"), sequential);
 }
 
+/// A log writes the block that it had not filled again, with what follows; a page that is only
+/// written again is no append, and a read repeats nothing.
+#[test]
+fn a_write_that_repeats_the_end_of_the_previous_one_and_goes_on_is_sequential() {
+    let mut device = Linear::new(&plain(1_000.0, 0.0), 1);
+    let mut now = 0;
+    let mut is_sequential = |op, offset, len| {
+        let before = counter(&device, "device_sequential_requests");
+        now = device.submit(Nanos(now), &request(op, offset, len)).0;
+        counter(&device, "device_sequential_requests") > before
+    };
+    for (op, offset, len, expected) in [
+        (Op::Write, 1 << 20, 16 << 10, false),
+        (Op::Write, (1 << 20) + (12 << 10), 20 << 10, true),
+        (Op::Write, (1 << 20) + (24 << 10), 16 << 10, true),
+        (Op::Write, (1 << 20) + (36 << 10), 4 << 10, false),
+        (Op::Write, (1 << 20) + (24 << 10), 64 << 10, false),
+        (Op::Read, 0, 8 << 10, false),
+        (Op::Read, 4 << 10, 8 << 10, false),
+        (Op::Read, 12 << 10, 8 << 10, true),
+    ] {
+        assert_eq!(is_sequential(op, offset, len), expected, "{op:?} {offset} {len}");
+    }
+}
+
 #[test]
 fn a_mix_costs_its_factor_from_an_even_mix_on() {
     let mut parameters = plain(10_000.0, 0.0);
