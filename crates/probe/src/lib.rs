@@ -16,6 +16,7 @@ mod error;
 pub mod plan;
 mod precondition;
 mod realtime;
+pub mod reference;
 pub mod replay;
 mod run;
 

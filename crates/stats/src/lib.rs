@@ -8,6 +8,7 @@
 
 pub mod autocorrelation;
 pub mod bootstrap;
+pub mod change;
 pub mod chi_square;
 pub mod demerit;
 pub mod error_ratio;

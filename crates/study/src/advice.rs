@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use stats::error_ratio::Classified;
 
 use crate::scenarios::ScenarioResult;
-use crate::validation::Validation;
+use crate::validation::{Validation, Verdict, aim};
 
 /// A class that carries less of the waiting is not named as the worst.
 const SHARE_MIN: f64 = 0.1;
@@ -104,12 +104,7 @@ impl LimitingError {
                     noise_floor: floor_of(index),
                 }
             });
-        Self {
-            error_ratio: by_time(simulated, &share),
-            noise_floor,
-            aim: (1.5 * noise_floor).max(0.05),
-            worst,
-        }
+        Self { error_ratio: by_time(simulated, &share), noise_floor, aim: aim(noise_floor), worst }
     }
 }
 
@@ -149,31 +144,39 @@ pub struct Advice {
     pub withheld: Vec<String>,
 }
 
+/// What a validation says of E.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged<'a> {
+    /// Whether E meets its aim.
+    pub verdict: Verdict,
+    /// The verdict in words.
+    pub words: &'a str,
+    /// E where the load waits.
+    pub limiting: &'a LimitingError,
+    /// Whether the replays kept their schedule.
+    pub timing_valid: bool,
+}
+
 impl Advice {
-    /// Of a run; `timing_valid` says whether the replays kept their schedule.
-    pub fn of(
-        scenarios: &[ScenarioResult],
-        measured: f64,
-        pooled: (f64, f64),
-        limiting: &LimitingError,
-        timing_valid: bool,
-    ) -> Self {
+    /// Of a run.
+    pub fn of(scenarios: &[ScenarioResult], measured: f64, judged: &Judged<'_>) -> Self {
         let mut withheld = Vec::new();
-        let mut miss = |what: &str, (error, aim): (f64, f64)| {
-            if error > aim {
-                withheld.push(format!("{what} E = {error:.3} misses its aim of {aim:.3}"));
-            }
-        };
-        miss("the simulation's", pooled);
-        miss("weighted by the time waited,", (limiting.error_ratio, limiting.aim));
-        // The aim is 1.5 times the floor wherever it is above its least value.
-        let floor = limiting.noise_floor.max(pooled.1 / 1.5);
-        if floor > NOISE_MAX {
+        if judged.verdict != Verdict::Met {
+            withheld.push(judged.words.to_owned());
+        }
+        let LimitingError { error_ratio, noise_floor, aim, .. } = judged.limiting;
+        if error_ratio > aim {
             withheld.push(format!(
-                "the disk differs from itself by E = {floor:.3} between two replays: too noisy to tell"
+                "weighted by the time waited, E = {error_ratio:.3} misses its aim of {aim:.3}"
             ));
         }
-        if !timing_valid {
+        if *noise_floor > NOISE_MAX {
+            withheld.push(format!(
+                "weighted by the time waited, the disk differs from itself by E = \
+                 {noise_floor:.3} between two replays: too noisy to tell"
+            ));
+        }
+        if !judged.timing_valid {
             withheld.push("a replay did not keep its schedule".to_owned());
         }
         let others = || scenarios.iter().filter(|scenario| !scenario.fitted);
@@ -223,6 +226,10 @@ mod tests {
         LimitingError { error_ratio, noise_floor: 0.02, aim: 0.05, worst: None }
     }
 
+    fn judged(verdict: Verdict, limiting: &LimitingError) -> Judged<'_> {
+        Judged { verdict, words: "the verdict in words", limiting, timing_valid: true }
+    }
+
     /// The study of a busy machine: measured 9,140, this disk simulated 18,540, another 15,893. The
     /// other is slower, whatever the first two differ by.
     #[test]
@@ -235,7 +242,7 @@ mod tests {
         assert!((predicted.new_orders_per_min - 7835.0 * 0.45).abs() < 1.0);
         // A bias of a factor of two is as much doubt.
         assert!(predicted.transactions_per_min_high > 15_000.0, "{predicted:?}");
-        let advice = Advice::of(&scenarios, 9140.0, (0.04, 0.05), &error(0.04), true);
+        let advice = Advice::of(&scenarios, 9140.0, &judged(Verdict::Met, &error(0.04)));
         assert_eq!((advice.best.as_deref(), advice.proven_faster), (Some("x"), false));
     }
 
@@ -264,24 +271,24 @@ mod tests {
             scenario("known", 2000.0, (2, 9)),
         ];
         predict(&mut scenarios, 1000.0, &error(0.04));
-        let of = |scenarios: &[ScenarioResult], pooled: f64, limiting: f64, timing: bool| {
-            Advice::of(scenarios, 1000.0, (pooled, 0.05), &error(limiting), timing)
-        };
-        let fine = of(&scenarios, 0.04, 0.04, true);
+        let fine = Advice::of(&scenarios, 1000.0, &judged(Verdict::Met, &error(0.04)));
         assert_eq!(fine.withheld, [""; 0]);
         assert!(fine.proven_faster && fine.best.as_deref() == Some("known"), "{fine:?}");
-        for (pooled, limiting, timing, why) in [
-            (0.06, 0.04, true, "misses its aim"),
-            (0.04, 0.40, true, "weighted by the time waited"),
-            (0.04, 0.04, false, "schedule"),
-        ] {
-            let advice = of(&scenarios, pooled, limiting, timing);
-            assert!(!advice.proven_faster && advice.withheld[0].contains(why), "{advice:?}");
-        }
+        let (good, bad) = (error(0.04), error(0.40));
         let noisy = LimitingError { noise_floor: 0.4, aim: 0.6, ..error(0.3) };
-        let noisy = Advice::of(&scenarios, 1000.0, (0.12, 0.57), &noisy, true);
-        assert!(noisy.withheld.len() == 1 && noisy.withheld[0].contains("too noisy"), "{noisy:?}");
-        let dreams = of(&scenarios[..2], 0.04, 0.04, true);
+        let late = Judged { timing_valid: false, ..judged(Verdict::Met, &good) };
+        for (judged, why) in [
+            (judged(Verdict::Missed, &good), "the verdict in words"),
+            (judged(Verdict::Undecided, &good), "the verdict in words"),
+            (judged(Verdict::Met, &bad), "weighted by the time waited, E = 0.400"),
+            (judged(Verdict::Met, &noisy), "too noisy"),
+            (late, "schedule"),
+        ] {
+            let advice = Advice::of(&scenarios, 1000.0, &judged);
+            assert!(!advice.proven_faster && advice.withheld.len() == 1, "{advice:?}");
+            assert!(advice.withheld[0].contains(why), "{advice:?}");
+        }
+        let dreams = Advice::of(&scenarios[..2], 1000.0, &judged(Verdict::Met, &good));
         assert!(dreams.best.is_none() && dreams.withheld[0].contains("assumed"), "{dreams:?}");
     }
 }

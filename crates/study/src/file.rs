@@ -186,8 +186,12 @@ impl System {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Validate {
-    /// Replay at most this much of the captured trace (twice: the second run is the noise floor).
+    /// Replay at most this much of the captured trace, in six slices, each at least twice: the second
+    /// time is the noise floor.
     pub duration: Nanos,
+    /// Slices replayed at most; as long as E cannot be told from its aim, one more, then again from
+    /// the first. Four at least, unless fewer are allowed.
+    pub rounds: u32,
 }
 
 /// `[[scenario]]`
@@ -320,7 +324,7 @@ impl Oltp {
 
 impl Default for Validate {
     fn default() -> Self {
-        Self { duration: Nanos::from_secs_f64(25.0) }
+        Self { duration: Nanos::from_secs_f64(25.0), rounds: 8 }
     }
 }
 
@@ -391,6 +395,7 @@ impl StudyFile {
             ("rows", oltp.rows),
             ("users", oltp.users),
             ("rounds", oltp.rounds),
+            ("rounds", self.validate.rounds),
         ] {
             if value == 0 {
                 return Err((key, "must be at least 1".into()));

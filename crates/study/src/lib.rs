@@ -15,6 +15,7 @@ pub mod captures;
 pub mod compare;
 pub mod cost;
 pub mod doctor;
+pub mod drift;
 pub mod error;
 pub mod file;
 pub mod machine;

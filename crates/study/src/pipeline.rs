@@ -123,9 +123,9 @@ const SIMULATED: &[Stage] = &[
     },
     Stage {
         name: "replay",
-        artifact: stages::replay::RUNS[1],
-        expected_s: |study| 2.0 * study.validate.duration.as_secs_f64() + 5.0,
-        writes_bytes: |study| 2 * stages::oltp::writes_bytes(study),
+        artifact: stages::replay::REPLAY,
+        expected_s: stages::replay::expected_s,
+        writes_bytes: stages::replay::writes_bytes,
         run: stages::replay::run,
     },
     Stage {

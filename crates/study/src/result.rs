@@ -7,7 +7,8 @@ use events::Warning;
 use oltp::OltpResult;
 use serde::{Deserialize, Serialize};
 
-use crate::advice::{Advice, LimitingError};
+use crate::advice::{Advice, Judged, LimitingError};
+use crate::drift::Drift;
 use crate::file::StudyFile;
 use crate::pipeline;
 use crate::predictions::read_run;
@@ -16,7 +17,7 @@ use crate::run_dir::{self, RunDir};
 use crate::runs::Run;
 use crate::scenarios::ScenarioResult;
 use crate::stages;
-use crate::validation::Validation;
+use crate::validation::{Validation, Verdict};
 use crate::{Error, stages::oltp::Accounts};
 
 /// Version of the shape of `result.json`.
@@ -123,9 +124,30 @@ pub struct ValidationSummary {
     pub weighted_noise_floor: f64,
     /// max(0.05, 1.5 x noise floor).
     pub aim: f64,
+    /// Whether the whole interval of E lies on one side of the aim, and on which.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// The verdict in words.
+    #[serde(default)]
+    pub verdict_words: String,
+    /// What would help where E does not meet its aim; empty where it does.
+    #[serde(default)]
+    pub help: String,
+    /// Rounds compared, each a slice of the trace replayed twice.
+    #[serde(default)]
+    pub rounds: u64,
+    /// By what the disk changed since it was probed, per kind of request.
+    #[serde(default)]
+    pub drift: Vec<Drift>,
+    /// E with that drift taken out; null where it was not measured.
+    #[serde(default)]
+    pub error_ratio_without_drift: Option<f64>,
+    /// Its 95 % interval.
+    #[serde(default)]
+    pub error_ratio_without_drift_interval: Option<(f64, f64)>,
     /// The error where the load waits.
     pub limiting: LimitingError,
-    /// Whether both replays kept their schedule.
+    /// Whether all replays kept their schedule.
     pub timing_valid: bool,
     /// Per operation.
     pub operations: Vec<OperationSummary>,
@@ -181,9 +203,12 @@ impl StudyResult {
         result.advice = Some(Advice::of(
             &result.scenarios,
             oltp.transactions_per_s * 60.0,
-            (checked.error_ratio, checked.aim),
-            &checked.limiting,
-            checked.timing_valid,
+            &Judged {
+                verdict: checked.verdict,
+                words: &checked.verdict_words,
+                limiting: &checked.limiting,
+                timing_valid: checked.timing_valid,
+            },
         ));
         result.validation = Some(checked);
         Ok(result)
@@ -264,6 +289,7 @@ fn layers(oltp: &OltpResult, accounts: &Accounts) -> Vec<LayerSummary> {
 impl ValidationSummary {
     fn of(validation: &Validation) -> Self {
         let (simulated, floor) = (&validation.simulated, &validation.noise_floor);
+        let without_drift = validation.without_drift.as_ref().map(|without| &without.pooled);
         let operations = validation.operations.iter().map(|operation| OperationSummary {
             op: operation.op.name().to_owned(),
             requests: operation.simulated.count_real,
@@ -280,6 +306,14 @@ impl ValidationSummary {
             weighted_error_ratio: simulated.weighted_error_ratio,
             weighted_noise_floor: floor.weighted_error_ratio,
             aim: validation.aim,
+            verdict: validation.verdict(),
+            verdict_words: validation.verdict_words(),
+            help: validation.help(),
+            rounds: validation.certificates.len() as u64 / 2,
+            drift: validation.drift.clone(),
+            error_ratio_without_drift: without_drift.map(|pooled| pooled.error_ratio),
+            error_ratio_without_drift_interval: without_drift
+                .and_then(|pooled| pooled.error_ratio_interval),
             limiting: LimitingError::of(validation),
             timing_valid: validation.certificates.iter().all(|certificate| certificate.valid),
             operations: operations.collect(),

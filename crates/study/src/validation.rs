@@ -4,7 +4,13 @@
 //! The definition of E is the design's (`stats::error_ratio`). Run A is the reference; run B against
 //! run A is the noise floor; the simulation is against run A. Classes are operation x size, sizes
 //! grouped by power of two so that a log with commits of many lengths makes a handful of classes.
+//!
+//! Three things are told apart: E as measured; the noise floor; and E with the drift taken out, where
+//! the simulated times of each kind of request are multiplied by what the disk changed by since the
+//! fit ([`crate::drift`]). The verdict is on E as measured. It takes the whole interval: where that
+//! lies on both sides of the aim, E cannot be told from it.
 
+use probe::reference::Kind;
 use profile::Profile;
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::{
@@ -13,8 +19,16 @@ use stats::error_ratio::{
 };
 use trace::{Op, Trace};
 
+use crate::Error;
+use crate::advice::NOISE_MAX;
+use crate::drift::Drift;
+use crate::pipeline::Context;
+use crate::scenarios::read_profile;
+use crate::stages::fit::PROFILE;
+use crate::stages::replay::{FEWEST_ROUNDS, Round};
+
 /// Times of one replay, in the order of the trace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     /// completion - due of every request, ns.
     pub response_ns: Vec<u64>,
@@ -37,8 +51,127 @@ pub struct Validation {
     pub operations: Vec<OperationError>,
     /// E that the project aims at: max(0.05, 1.5 x noise floor).
     pub aim: f64,
-    /// Timing certificates of runs A and B.
+    /// Timing certificates of runs A and B, round by round.
     pub certificates: Vec<probe::replay::Certificate>,
+    /// By what the disk changed since the fit; empty where no reference was measured.
+    #[serde(default)]
+    pub drift: Vec<Drift>,
+    /// The simulation with the drift taken out, against run A.
+    #[serde(default)]
+    pub without_drift: Option<Classified>,
+    /// Further rounds that are left out because a replay did not keep its schedule.
+    #[serde(default)]
+    pub late_rounds: u64,
+}
+
+/// Whether E meets its aim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval of E is at or below the aim.
+    Met,
+    /// The whole interval is above it.
+    Missed,
+    /// The interval holds the aim, there is none, or the disk is too noisy.
+    #[default]
+    Undecided,
+}
+
+impl Verdict {
+    /// Of E against its aim.
+    pub fn of(error: &Comparison, floor: &Comparison, aim: f64) -> Self {
+        match error.error_ratio_interval {
+            _ if floor.error_ratio > NOISE_MAX => Self::Undecided,
+            Some((_, high)) if high <= aim => Self::Met,
+            Some((low, _)) if low > aim => Self::Missed,
+            _ => Self::Undecided,
+        }
+    }
+}
+
+/// E that the project aims at beside a noise floor.
+pub fn aim(noise_floor: f64) -> f64 {
+    (1.5 * noise_floor).max(0.05)
+}
+
+impl Validation {
+    /// Whether E as measured meets its aim.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(&self.simulated.pooled, &self.noise_floor.pooled, self.aim)
+    }
+
+    /// The verdict in a sentence without its end.
+    pub fn verdict_words(&self) -> String {
+        let (error, aim) = (&self.simulated.pooled, self.aim);
+        let shown = with_interval(error);
+        let floor = self.noise_floor.pooled.error_ratio;
+        match self.verdict() {
+            Verdict::Met => format!("E = {shown} meets its aim of {aim:.3}"),
+            Verdict::Missed => format!("E = {shown} misses its aim of {aim:.3}"),
+            Verdict::Undecided if floor > NOISE_MAX => format!(
+                "E cannot be told here: it is {shown}, and the disk differs from itself by \
+                 {floor:.3} between two replays"
+            ),
+            Verdict::Undecided => match error.error_ratio_interval {
+                Some((low, high)) => format!(
+                    "E cannot be told from its aim here: interval {low:.3} to {high:.3}, aim \
+                     {aim:.3}"
+                ),
+                None => format!(
+                    "E cannot be told from its aim here: {:.3} of too few requests for an \
+                     interval, aim {aim:.3}",
+                    error.error_ratio
+                ),
+            },
+        }
+    }
+
+    /// What would help where E does not meet its aim; empty where it does.
+    pub fn help(&self) -> String {
+        let verdict = self.verdict();
+        if verdict == Verdict::Met {
+            return String::new();
+        }
+        let drifted = self.drift.iter().any(|drift| drift.replay.is_some_and(|c| c.is_shown()));
+        let mut help = Vec::new();
+        if self.noise_floor.pooled.error_ratio > NOISE_MAX {
+            help.push("run on an idle machine, or on a disk that others do not use");
+        } else if verdict == Verdict::Undecided {
+            help.push("allow more rounds (rounds under [validate]), or run on an idle machine");
+        }
+        if drifted {
+            help.push("the disk has changed since it was probed: run the study again");
+        }
+        help.join("; ")
+    }
+
+    /// What E is with the drift taken out, and what the drift is, in sentences; empty where it was
+    /// not measured.
+    pub fn drift_words(&self) -> String {
+        let Some(without) = &self.without_drift else { return String::new() };
+        let of = |drift: &Drift| {
+            let change = drift.replay?;
+            let percent = (change.factor - 1.0) * 100.0;
+            let (low, high) = ((change.low - 1.0) * 100.0, (change.high - 1.0) * 100.0);
+            Some(format!("{} {percent:+.0} % ({low:+.0} to {high:+.0})", drift.kind.name()))
+        };
+        let drifts: Vec<String> = self.drift.iter().filter_map(of).collect();
+        format!(
+            "Between the probe and the replays the times of the disk itself changed: {}. With that \
+             drift taken out of the comparison, E would be {}; as measured it is {}.",
+            drifts.join(", "),
+            with_interval(&without.pooled),
+            with_interval(&self.simulated.pooled),
+        )
+    }
+}
+
+/// `0.071 (0.065 to 0.078)`.
+pub fn with_interval(comparison: &Comparison) -> String {
+    match comparison.error_ratio_interval {
+        Some(interval) => report::format::ratio_with_interval(comparison.error_ratio, interval),
+        None => format!("{:.3}", comparison.error_ratio),
+    }
 }
 
 /// One operation of a validation.
@@ -74,7 +207,14 @@ pub struct Sides<'a> {
     pub simulated: &'a [u64],
     /// The same without the profile's cache, where it has one.
     pub without_cache: Option<&'a [u64]>,
+    /// What stays together when the interval of E is drawn.
+    pub block_ns: u64,
+    /// By what the disk changed since the profile was fitted, where that was measured.
+    pub drift: &'a [Drift],
 }
+
+/// A second: many requests, and longer than what follows a flush or a checkpoint.
+pub const BLOCK_NS: u64 = 1_000_000_000;
 
 /// Simulated response times of a trace, ns, under the same load as `stages::replay::mode` gives the
 /// real device.
@@ -86,11 +226,27 @@ pub fn simulate(profile: &Profile, trace: &Trace, seed: u64) -> Result<Vec<u64>,
     Ok(sim::responses(device.as_mut(), trace))
 }
 
+/// The simulated times with the drift of the disk in them.
+fn drifted(sides: &Sides<'_>) -> Vec<u64> {
+    let factor = |kind| {
+        let drift = sides.drift.iter().find(|drift| drift.kind == kind);
+        drift.and_then(|drift| drift.replay).map_or(1.0, |change| change.factor)
+    };
+    let factors = Kind::ALL.map(|kind| (kind, factor(kind)));
+    let one = |index: usize| {
+        let kind = Kind::of(sides.trace.op[index], sides.trace.len[index]);
+        let found = factors.iter().find(|(other, _)| Some(*other) == kind);
+        let factor = found.map_or(1.0, |(_, factor)| *factor);
+        (sides.simulated[index] as f64 * factor).round() as u64
+    };
+    (0..sides.trace.count()).map(one).collect()
+}
+
 /// Compares; all sides have one time per request of the trace.
 pub fn compare(sides: &Sides<'_>, seed: u64) -> Validation {
     let trace = sides.trace;
     let (keys, class) = classes(trace);
-    let block = Block::Time { due_ns: &trace.due, block_ns: 1_000_000_000 };
+    let block = Block::Time { due_ns: &trace.due, block_ns: sides.block_ns };
     let resampling = Resampling { resamples: 200, seed, block };
     let against_a = |times: &[u64]| {
         let real = &sides.real[0].response_ns;
@@ -102,9 +258,106 @@ pub fn compare(sides: &Sides<'_>, seed: u64) -> Validation {
         requests: trace.count() as u64,
         simulated: against_a(sides.simulated),
         operations: Op::ALL.into_iter().filter_map(|op| operation(sides, op, seed)).collect(),
-        aim: (1.5 * noise_floor.pooled.error_ratio).max(0.05),
+        aim: aim(noise_floor.pooled.error_ratio),
         noise_floor,
         certificates: sides.real.iter().map(|run| run.certificate.clone()).collect(),
+        drift: sides.drift.to_vec(),
+        without_drift: sides
+            .drift
+            .iter()
+            .any(|drift| drift.replay.is_some())
+            .then(|| against_a(&drifted(sides))),
+        late_rounds: 0,
+    }
+}
+
+/// Rounds of replays one behind the other, with what the profile makes of them.
+pub(crate) struct Together {
+    pub(crate) trace: Trace,
+    pub(crate) real: [Replayed; 2],
+    pub(crate) simulated: Vec<u64>,
+    pub(crate) without_cache: Option<Vec<u64>>,
+    pub(crate) certificates: Vec<probe::replay::Certificate>,
+    /// Rounds left out.
+    pub(crate) late_rounds: u64,
+}
+
+/// Compares rounds with a profile.
+pub(crate) struct Judge<'a> {
+    profile: Profile,
+    slices: &'a [Trace],
+    seed: u64,
+    slice_ns: u64,
+}
+
+impl<'a> Judge<'a> {
+    /// With the profile that the study fitted.
+    pub(crate) fn new(context: &Context<'_>, slices: &'a [Trace]) -> Result<Self, Error> {
+        let profile = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
+        let slice_ns = slices.iter().map(|slice| slice.span().0 + 1).max().unwrap_or(1);
+        Ok(Self { profile, slices, seed: context.study.study.seed, slice_ns })
+    }
+
+    /// What stays together when intervals are drawn: a third of a slice, so that four rounds are
+    /// enough for an interval, and a round that differs from the others widens it.
+    pub(crate) fn block_ns(&self) -> u64 {
+        (self.slice_ns / 3).max(1)
+    }
+
+    /// Puts rounds together. Those in which a replay was late are left out, unless too few others are
+    /// there.
+    pub(crate) fn together(&self, rounds: &[Round]) -> Result<Together, Error> {
+        let valid = rounds.iter().filter(|round| round.is_valid()).count();
+        let all = valid < FEWEST_ROUNDS.min(rounds.len());
+        let cache = self.profile.write_cache.is_some().then(|| self.profile.without_cache());
+        let mut out = Together {
+            trace: Trace::default(),
+            real: [Replayed::default(), Replayed::default()],
+            simulated: Vec::new(),
+            without_cache: cache.as_ref().map(|_| Vec::new()),
+            certificates: Vec::new(),
+            late_rounds: if all { 0 } else { (rounds.len() - valid) as u64 },
+        };
+        let used = rounds.iter().filter(|round| all || round.is_valid());
+        for (number, round) in used.enumerate() {
+            let slice = &self.slices[round.slice];
+            let (first, count) = (out.trace.count(), slice.count());
+            out.trace.extend_rows(slice, 0..count);
+            let shift = number as u64 * self.slice_ns;
+            out.trace.due[first..].iter_mut().for_each(|due| *due += shift);
+            for (real, of_round) in out.real.iter_mut().zip([&round.a, &round.b]) {
+                real.append(of_round, first + count);
+                out.certificates.push(of_round.certificate.clone());
+            }
+            // A slice that is replayed again is simulated with other draws.
+            let seed = self.seed.wrapping_add(number as u64);
+            out.simulated.extend(simulate(&self.profile, slice, seed)?);
+            if let (Some(times), Some(profile)) = (&mut out.without_cache, &cache) {
+                times.extend(simulate(profile, slice, seed)?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether E of these rounds meets its aim.
+    pub(crate) fn verdict(&self, rounds: &[Round]) -> Result<Verdict, Error> {
+        let Together { trace, real: [a, b], simulated, .. } = self.together(rounds)?;
+        let block = Block::Time { due_ns: &trace.due, block_ns: self.block_ns() };
+        let resampling = Resampling { resamples: 200, seed: self.seed, block };
+        let error = compare_with_interval(&simulated, &a.response_ns, &resampling);
+        let floor = compare_with_interval(&b.response_ns, &a.response_ns, &resampling);
+        Ok(Verdict::of(&error, &floor, aim(floor.error_ratio)))
+    }
+}
+
+impl Replayed {
+    /// Appends the times of another replay, up to `count` in all: one that ended with requests that
+    /// were not issued has no times for them.
+    fn append(&mut self, other: &Self, count: usize) {
+        self.response_ns.extend_from_slice(&other.response_ns);
+        self.service_ns.extend_from_slice(&other.service_ns);
+        self.response_ns.resize(count, 0);
+        self.service_ns.resize(count, 0);
     }
 }
 
@@ -131,7 +384,7 @@ fn operation(sides: &Sides<'_>, op: Op, seed: u64) -> Option<OperationError> {
     }
     let pick = |times: &[u64]| -> Vec<u64> { members.iter().map(|index| times[*index]).collect() };
     let due: Vec<u64> = pick(&sides.trace.due);
-    let block = Block::Time { due_ns: &due, block_ns: 1_000_000_000 };
+    let block = Block::Time { due_ns: &due, block_ns: sides.block_ns };
     let resampling = Resampling { resamples: 200, seed, block };
     let real = sides.real.map(|run| pick(&run.response_ns));
     let simulated = pick(sides.simulated);

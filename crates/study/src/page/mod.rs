@@ -23,7 +23,7 @@ use crate::run_dir::RunDir;
 use crate::stages;
 use crate::stages::fit::FitReport;
 use crate::stages::oltp::Accounts;
-use crate::validation::Validation;
+use crate::validation::{Validation, Verdict};
 
 /// Builds the page of a run.
 pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
@@ -107,11 +107,19 @@ fn headline(page: Page, result: &StudyResult) -> Page {
     let page = page
         .fact(
             "Error of the simulation",
-            format!("E = {:.3}", error.error_ratio),
+            format!("E = {:.3}: {}", error.error_ratio, verdict_word(error.verdict)),
             error_words(error),
         )
         .caution(!found.withheld.is_empty());
     advice(page, result, found)
+}
+
+fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Met => "meets its aim",
+        Verdict::Missed => "MISSES its aim",
+        Verdict::Undecided => "CANNOT BE TOLD from its aim",
+    }
 }
 
 /// E against its aim, in all and where the load waits.
@@ -127,9 +135,15 @@ fn error_words(error: &ValidationSummary) -> String {
             format::percent(worst.share)
         )
     });
+    let interval = error
+        .error_ratio_interval
+        .map_or_else(String::new, |(low, high)| format!("{low:.3} to {high:.3}, "));
+    let without_drift = error.error_ratio_without_drift.map_or_else(String::new, |without| {
+        format!("; with the drift of the disk taken out {without:.3}")
+    });
     format!(
-        "{} its aim of {:.3} (the disk against itself {:.3}); by time waited {:.3}, {} {:.3}{worst}",
-        verdict(error.error_ratio, error.aim),
+        "{interval}aim {:.3}, the disk against itself {:.3}{without_drift}; by time waited {:.3}, \
+         {} {:.3}{worst}",
         error.aim,
         error.noise_floor,
         limiting.error_ratio,

@@ -1,9 +1,11 @@
 //! The section that says how wrong the simulation is.
 
 use report::{Axis, Column, Figure, Section, Series, Style, Table, format};
+use stats::change::Change;
 use stats::error_ratio::Comparison;
 
-use crate::validation::{OperationError, Validation};
+use crate::drift::Drift;
+use crate::validation::{OperationError, Validation, with_interval};
 
 /// The error ratio that the 2010 paper prints for its simulator, undefined there.
 const PAPER_ERROR_RATIO: f64 = 0.08156;
@@ -13,38 +15,66 @@ pub fn section(validation: &Validation) -> Section {
     let pooled = &validation.simulated.pooled;
     let floor = &validation.noise_floor.pooled;
     let kept = validation.certificates.iter().all(|certificate| certificate.valid);
+    let rounds = validation.certificates.len() / 2;
     let text = format!(
         "{} requests of the captured trace, which the fit never saw, were replayed twice on the \
-         real disk, every connection waiting for its own previous request and its captured CPU \
-         time, and simulated once on the fitted profile in the same way. E is the area \
-         between the simulated and the real response-time distributions over the real mean. E of \
-         the simulation is {}; of the disk against itself {}; the aim is at most {:.3}. The 2010 \
-         paper prints {PAPER_ERROR_RATIO} for its simulator, without a definition.",
+         real disk, in {rounds} rounds over slices of the trace, A B and B A in turns, every \
+         connection waiting for its own previous request and its captured CPU time, and simulated \
+         once on the fitted profile in the same way. E is the area between the simulated and the \
+         real response-time distributions over the real mean. E of the simulation is {}; of the \
+         disk against itself {}; the aim is at most {:.3}, which the whole interval must meet. \
+         The 2010 paper prints {PAPER_ERROR_RATIO} for its simulator, without a definition.",
         format::count(validation.requests as f64),
         with_interval(pooled),
         with_interval(floor),
         validation.aim,
     );
+    let mut verdict = format!("{}.", validation.verdict_words());
+    let help = validation.help();
+    if !help.is_empty() {
+        verdict = format!("{verdict} What would help: {help}.");
+    }
     let certified = if kept {
-        "Both replays kept their schedule (see the timing certificates)."
+        "All replays kept their schedule (see the timing certificates)."
     } else {
         "A replay did NOT keep its schedule: its response times include the tool's own lateness, \
          and the figures here are not evidence."
     };
     let mut section =
-        Section::new("validate", "How wrong it is").paragraph(text).paragraph(certified);
+        Section::new("validate", "How wrong it is").paragraph(text).paragraph(verdict);
+    if validation.without_drift.is_some() {
+        section = section.paragraph(validation.drift_words());
+    }
+    section = section.paragraph(certified);
     for operation in &validation.operations {
         section = section.figure(figure(operation));
     }
-    section.table(error_table(validation)).table(class_table(validation)).table(timing(validation))
+    section = section.table(error_table(validation)).table(class_table(validation));
+    if !validation.drift.is_empty() {
+        section = section.table(drift_table(&validation.drift));
+    }
+    section.table(timing(validation))
 }
 
-/// `0.071 (0.065 to 0.078)`.
-pub fn with_interval(comparison: &Comparison) -> String {
-    match comparison.error_ratio_interval {
-        Some(interval) => format::ratio_with_interval(comparison.error_ratio, interval),
-        None => format!("{:.3}", comparison.error_ratio),
-    }
+fn drift_table(drift: &[Drift]) -> Table {
+    let columns = vec![
+        Column::text("Requests"),
+        Column::number("Load / probe", ""),
+        Column::number("Replay / probe", ""),
+    ];
+    let caption = "Times of the same short measurement on the real disk, with 95 % intervals: around \
+                   the load and before every replay, over those around and within the probe. A \
+                   factor whose interval holds 1 is not shown to be a change.";
+    let table =
+        Table::new("drift-table", "Drift of the disk since the fit", columns).caption(caption);
+    let shown = |change: Option<Change>| {
+        change.map_or(format::NOTHING.into(), |change| {
+            format::ratio_with_interval(change.factor, (change.low, change.high))
+        })
+    };
+    drift.iter().fold(table, |table, drift| {
+        table.row([drift.kind.name().to_owned(), shown(drift.load), shown(drift.replay)])
+    })
 }
 
 fn figure(operation: &OperationError) -> Figure {
@@ -144,11 +174,19 @@ fn timing(validation: &Validation) -> Table {
         Column::number("Lateness max", ""),
         Column::text("Valid"),
     ];
-    let table = Table::new("timing-table", "Timing certificates of the replays", columns)
-        .caption("Lateness is issue time minus due time of each request.");
-    validation.certificates.iter().zip(["A", "B"]).fold(table, |table, (certificate, name)| {
+    let caption = match validation.late_rounds {
+        0 => "Lateness is issue time minus due time of each request.".to_owned(),
+        late => format!(
+            "Lateness is issue time minus due time of each request. Further rounds in which a replay \
+             did not keep its schedule, and which are left out of every figure: {late}."
+        ),
+    };
+    let table =
+        Table::new("timing-table", "Timing certificates of the replays", columns).caption(caption);
+    validation.certificates.iter().enumerate().fold(table, |table, (index, certificate)| {
+        let run = if index.is_multiple_of(2) { "A" } else { "B" };
         table.row([
-            name.to_owned(),
+            format!("{run} of round {}", index / 2 + 1),
             format!("{:.5}", certificate.duration_ratio),
             format::duration_ns(certificate.lateness_ns_p50 as f64),
             format::duration_ns(certificate.lateness_ns_p99 as f64),

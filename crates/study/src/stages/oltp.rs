@@ -17,6 +17,7 @@ use trace::Trace;
 use units::Nanos;
 
 use crate::Error;
+use crate::drift::{OF_LOAD, References};
 use crate::file::StudyFile;
 use crate::pipeline::Context;
 
@@ -30,6 +31,8 @@ pub const ACCOUNTS: &str = "accounts.json";
 pub const RESULT: &str = "oltp.json";
 /// Folder of the database while the stage runs.
 const DATABASE: &str = "database";
+/// Reference measurements before the users run, and after.
+const REFERENCES: usize = 2;
 /// Interval of the rates in the accounts.
 const WINDOW: Nanos = Nanos(500_000_000);
 
@@ -107,8 +110,11 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         seed,
         delivery_log: None,
     };
+    let mut disk = References::new(context.run, seed);
+    let mut references = disk.measure(REFERENCES, context.log)?;
     let io = study.oltp.io.unwrap_or_default();
     let observed = observe(options, (io, false), Capture::BlockLayer, context.log)?;
+    references.extend(disk.measure(REFERENCES, context.log)?);
     context.run.remove(DATABASE)?;
     if context.cancelled() {
         return Ok(());
@@ -118,6 +124,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
         formats::own::write(&captured.device, &context.run.join(DEVICE_TRACE))?;
     }
     context.run.write_json(ACCOUNTS, &observed.accounts)?;
+    context.run.write_json(OF_LOAD, &references)?;
     context.finish(RESULT, &observed.result)
 }
 

@@ -1,11 +1,12 @@
 //! Simulates the replayed requests on the fitted profile and says how wrong that is.
 
-use super::fit::PROFILE;
-use super::replay::{RUNS, replayed_part};
+use probe::reference::Measured;
+
+use super::replay::{REPLAY, Round, replayed_part, slices};
 use crate::Error;
+use crate::drift::{OF_FIT, OF_LOAD, drift};
 use crate::pipeline::Context;
-use crate::scenarios::read_profile;
-use crate::validation::{self, Replayed, Sides};
+use crate::validation::{self, Judge, Sides};
 
 /// The artifact.
 pub const VALIDATION: &str = "validation.json";
@@ -13,21 +14,24 @@ pub const VALIDATION: &str = "validation.json";
 /// Runs the stage.
 pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let trace = replayed_part(context)?;
-    let a: Replayed = context.run.read_json(RUNS[0])?;
-    let b: Replayed = context.run.read_json(RUNS[1])?;
-    let profile = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
-    let seed = context.study.study.seed;
-    let simulated = validation::simulate(&profile, &trace, seed)?;
-    let without_cache = profile
-        .write_cache
-        .is_some()
-        .then(|| validation::simulate(&profile.without_cache(), &trace, seed))
-        .transpose()?;
+    let slices = slices(&trace);
+    let rounds: Vec<Round> = context.run.read_json(REPLAY)?;
+    let judge = Judge::new(context, &slices)?;
+    let together = judge.together(&rounds)?;
+    let replays: Vec<Measured> =
+        rounds.iter().flat_map(|round| round.references.iter().cloned()).collect();
+    let fit: Vec<Measured> = context.run.read_json(OF_FIT)?;
+    let load: Vec<Measured> = context.run.read_json(OF_LOAD)?;
     let sides = Sides {
-        trace: &trace,
-        real: [&a, &b],
-        simulated: &simulated,
-        without_cache: without_cache.as_deref(),
+        trace: &together.trace,
+        real: [&together.real[0], &together.real[1]],
+        simulated: &together.simulated,
+        without_cache: together.without_cache.as_deref(),
+        block_ns: judge.block_ns(),
+        drift: &drift(&fit, &load, &replays),
     };
-    context.finish(VALIDATION, &validation::compare(&sides, seed))
+    let mut validation = validation::compare(&sides, context.study.study.seed);
+    validation.certificates = together.certificates;
+    validation.late_rounds = together.late_rounds;
+    context.finish(VALIDATION, &validation)
 }

@@ -152,6 +152,8 @@ pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<
         real: [&runs[0], &runs[1]],
         simulated: &simulated,
         without_cache: without_cache.as_deref(),
+        block_ns: validation::BLOCK_NS,
+        drift: &[],
     };
     let found = validation::compare(&sides, seed);
     if context.json {
@@ -178,5 +180,6 @@ fn summary(found: &validation::Validation) -> String {
         ]);
     }
     let runs = found.certificates.iter().map(certificate).collect::<String>();
-    format!("{}\naim: E at most {:.3}\n\n{runs}", output::table(&rows), found.aim)
+    let (table, aim) = (output::table(&rows), found.aim);
+    format!("{table}\naim: E at most {aim:.3}\n{}\n\n{runs}", found.verdict_words())
 }

@@ -101,9 +101,13 @@ fn check_run(run_dir: &Path) {
     let by_operation = result["validation"]["operations"].as_array().unwrap().iter();
     let sum: u64 = by_operation.map(|operation| operation["requests"].as_u64().unwrap()).sum();
     assert_eq!(requests, sum, "requests in = requests out, by operation");
-    let replay: Value =
-        serde_json::from_slice(&fs::read(run_dir.join("replay-a.json")).unwrap()).unwrap();
-    assert_eq!(replay["response_ns"].as_array().unwrap().len() as u64, requests);
+    let rounds: Vec<Value> =
+        serde_json::from_slice(&fs::read(run_dir.join("replay.json")).unwrap()).unwrap();
+    let replayed = rounds.iter().map(|round| round["a"]["response_ns"].as_array().unwrap().len());
+    assert!(replayed.sum::<usize>() as u64 >= requests, "late rounds are left out");
+    assert!((4..=8).contains(&rounds.len()), "{} rounds", rounds.len());
+    let drift = result["validation"]["drift"].as_array().unwrap();
+    assert!(drift.len() == 4 && drift.iter().all(|one| one["replay"]["factor"].is_number()));
 
     let report = fs::metadata(run_dir.join("report.html")).unwrap().len();
     assert!((20_000..1_500_000).contains(&report), "report of {report} bytes");
