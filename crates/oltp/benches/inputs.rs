@@ -2,10 +2,11 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use oltp::audit::Tally;
-use oltp::postgresql::rows::{Chunk, Rows, Table};
+use oltp::postgresql::rows::append;
 use oltp::workload::Dataset;
 use oltp::workload::nurand::Constants;
 use oltp::workload::population::Population;
+use oltp::workload::rows::Rows;
 use oltp::{Kind, Mix, Scale};
 
 fn inputs(c: &mut Criterion) {
@@ -48,29 +49,29 @@ fn inputs(c: &mut Criterion) {
 
 /// Rows of each table in the format of PostgreSQL's binary COPY: bytes per second of one core.
 fn copy_rows(c: &mut Criterion) {
-    let rows = Rows::new(Scale::new(1), 1);
+    let rows = Rows::new(Dataset::OrderEntry(Scale::new(1)), 1);
     let mut group = c.benchmark_group("copy_rows");
     let mut out = Vec::new();
-    for table in Table::ALL {
+    for &table in rows.tables() {
         let chunks = rows.chunks(table);
         out.clear();
-        rows.append(chunks[0], &mut out);
+        append(&rows, chunks[0], &mut out);
         group.throughput(Throughput::Bytes(out.len() as u64));
         group.bench_function(table.name(), |b| {
             b.iter(|| {
                 out.clear();
-                rows.append(chunks[0], &mut out)
+                append(&rows, chunks[0], &mut out)
             });
         });
     }
     // A whole warehouse and the items.
-    let all: Vec<Chunk> = Table::ALL.iter().flat_map(|&table| rows.chunks(table)).collect();
+    let all = rows.chunks_by_place();
     let mut bytes = 0;
     let mut warehouse = |bytes: &mut u64| {
         *bytes = 0;
         for &chunk in &all {
             out.clear();
-            rows.append(chunk, &mut out);
+            append(&rows, chunk, &mut out);
             *bytes += out.len() as u64;
         }
     };

@@ -1,8 +1,9 @@
 //! How fast the rows of a warehouse are made for PostgreSQL, in bytes per second of processor time
 //! (the wall clock of a shared machine says little): `row_speed [WAREHOUSES]`.
 
-use oltp::Scale;
-use oltp::postgresql::rows::{Rows, Table};
+use oltp::postgresql::rows::append;
+use oltp::workload::rows::Rows;
+use oltp::{Dataset, Scale};
 
 fn cpu_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -11,13 +12,13 @@ fn cpu_s() -> f64 {
 
 fn main() {
     let warehouses = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(5);
-    let rows = Rows::new(Scale::new(warehouses), 1);
+    let rows = Rows::new(Dataset::OrderEntry(Scale::new(warehouses)), 1);
     let (mut out, mut all_bytes, mut all_s) = (Vec::new(), 0.0, 0.0);
-    for table in Table::ALL {
+    for &table in rows.tables() {
         let (start, mut bytes) = (cpu_s(), 0.0);
         for chunk in rows.chunks(table) {
             out.clear();
-            rows.append(chunk, &mut out);
+            append(&rows, chunk, &mut out);
             bytes += out.len() as f64;
         }
         let elapsed = cpu_s() - start;

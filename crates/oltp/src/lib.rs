@@ -32,6 +32,7 @@ pub mod postgresql;
 mod result;
 mod run;
 mod scale;
+mod server_load;
 pub mod sqlite;
 pub mod statements;
 mod systems;

@@ -38,6 +38,7 @@ use crate::consistency::ConditionResult;
 use crate::driver::{Dbms, Driver, Lanes, LoadReport, Meter, StoredBytes, Work, Worker};
 use crate::meta::{LAYOUT, Meta};
 use crate::options::ServerSettings;
+use crate::server_load;
 use crate::workload::{Dataset, Workload};
 
 /// The server's numbers for what is not there: a database, a table.
@@ -152,9 +153,7 @@ impl Dbms for Mariadb {
     }
 
     fn load(&self, dataset: Dataset, seed: u64, sink: &dyn Sink) -> Result<LoadReport, Error> {
-        dataset.validate()?;
-        let job = load::Job { login: &self.login, place: &self.place, dataset, seed };
-        load::load(&job, sink)
+        server_load::load(self, dataset, seed, sink)
     }
 
     fn meta(&self) -> Result<Meta, Error> {

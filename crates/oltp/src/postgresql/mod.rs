@@ -30,6 +30,7 @@ use crate::consistency::ConditionResult;
 use crate::driver::{Dbms, Driver, Lanes, LoadReport, Meter, StoredBytes, Work, Worker};
 use crate::meta::{LAYOUT, Meta};
 use crate::options::{Access, ServerSettings};
+use crate::server_load;
 use crate::workload::{Dataset, Workload};
 
 /// `SQLSTATE` of a table that does not exist.
@@ -107,11 +108,9 @@ impl Dbms for Postgresql {
     }
 
     fn load(&self, dataset: Dataset, seed: u64, sink: &dyn Sink) -> Result<LoadReport, Error> {
-        dataset.validate()?;
         // A database that is dropped must not be held.
         *self.administration.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let job = load::Job { login: &self.login, place: &self.place, dataset, seed };
-        load::load(&job, sink)
+        server_load::load(self, dataset, seed, sink)
     }
 
     fn meta(&self) -> Result<Meta, Error> {
@@ -122,7 +121,7 @@ impl Dbms for Postgresql {
             }
         });
         let rows = match rows {
-            Err(Error::Server { source, .. }) if source.sqlstate() == Some("3D000") => {
+            Err(Error::Server { source, .. }) if source.sqlstate() == Some(load::NO_DATABASE) => {
                 return Err(self.not_loaded("there is no database"));
             }
             other => other?.ok_or_else(|| self.not_loaded("there is nothing of ours"))?,

@@ -4,7 +4,7 @@
 //! `order_entry_unused_item` raises [`UNUSED_ITEM`], with which a new order that names an unused item
 //! undoes itself (TPC-C 5.11 clause 2.4.2.3); pipelined access calls it too.
 
-use crate::workload::Dataset;
+use crate::workload::Workload;
 
 /// `SQLSTATE` that ends an order with an unused item.
 pub(super) const UNUSED_ITEM: &str = "WM001";
@@ -23,12 +23,12 @@ DROP FUNCTION IF EXISTS order_entry_stock_level;
 DROP FUNCTION IF EXISTS bank_transfer;
 DROP FUNCTION IF EXISTS commit_update";
 
-/// Those of a dataset's workload.
-pub(super) fn of(dataset: &Dataset) -> &'static str {
-    match dataset {
-        Dataset::OrderEntry(_) => ORDER_ENTRY,
-        Dataset::Bank(_) => BANK,
-        Dataset::Commit(_) => COMMIT,
+/// Those of a workload.
+pub(super) fn of(workload: Workload) -> &'static str {
+    match workload {
+        Workload::OrderEntry => ORDER_ENTRY,
+        Workload::Bank => BANK,
+        Workload::Commit => COMMIT,
     }
 }
 

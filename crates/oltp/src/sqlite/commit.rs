@@ -1,34 +1,9 @@
-//! The commit workload in SQLite: one table of rows of about 100 bytes.
+//! The update of the commit workload in SQLite.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::load::Counter;
 use super::session::{Prepared, Stop, bind};
-use crate::Error;
 use crate::driver::{Meter, Outcome};
-use crate::workload::commit::CommitScale;
-
-/// The table.
-pub(super) const TABLES: &str = "
-CREATE TABLE commit_row (
-    id INTEGER PRIMARY KEY, value INTEGER NOT NULL, filler TEXT NOT NULL);
-";
-
-/// Loads all values with 0.
-pub(super) fn load(
-    connection: &Connection,
-    scale: CommitScale,
-    counter: &mut Counter<'_>,
-) -> Result<(), Error> {
-    let filler = super::bank::filler();
-    let sql = "INSERT INTO commit_row VALUES (?1, 0, ?2)";
-    let mut insert = counter.sqlite("rows", connection.prepare(sql))?;
-    for key in 1..=scale.rows {
-        let row = insert.execute(params![key, filler]);
-        counter.inserted("rows", row)?;
-    }
-    Ok(())
-}
 
 /// The one statement.
 pub(super) struct Update<'c>(Prepared<'c>);

@@ -1,9 +1,9 @@
 //! Loading a database (TPC-C 5.11 clause 4.3.3.1).
 //!
-//! Rows go in through prepared statements in the order of the clustered keys, without a journal
-//! and without syncs; indexes follow; then the file is marked complete, made durable, and given the
-//! journal mode of the run. Until that mark (`user_version`) no stage takes the file for a database,
-//! and a load that fails or is stopped removes it.
+//! Rows go in through prepared statements, district by district and within it in the order of the
+//! clustered keys, without a journal and without syncs; indexes follow; then the file is marked
+//! complete, made durable, and given the journal mode of the run. Until that mark (`user_version`)
+//! no stage takes the file for a database, and a load that fails or is stopped removes it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use std::time::Instant;
 use events::{Ending, Event, Sink, Step};
 use rusqlite::{Connection, OpenFlags, params};
 
+use super::insert::insert;
 use super::open::{integer, open_file, pragma, set_cache, set_journal_mode};
-use super::order_rows::Rows;
-use super::schema::{APPLICATION_ID, INDEXES, LAYOUT, META_TABLE, TABLES};
-use super::{bank, commit};
+use super::schema::{self, APPLICATION_ID, LAYOUT, META_TABLE};
 use crate::Error;
 use crate::driver::LoadReport;
 use crate::meta::Meta;
 use crate::options::SqliteSettings;
 use crate::workload::Dataset;
+use crate::workload::rows::Rows;
 
 /// Page cache while loading: the indexes of tens of warehouses sort within it.
 const LOAD_CACHE: units::Bytes = units::Bytes(256 << 20);
@@ -47,16 +47,19 @@ pub(super) struct Job<'a> {
 /// A missing directory, a file that is not ours, a full disk, a stop by the user; nothing is left
 /// behind then.
 pub(super) fn load(job: Job<'_>, sink: &dyn Sink) -> Result<LoadReport, Error> {
-    let Job { settings, dataset, .. } = job;
+    let Job { settings, dataset, seed } = job;
     let path = settings.database_of(dataset.workload());
     if !settings.directory.is_dir() {
         return Err(Error::NoDirectory { path: settings.directory.clone() });
     }
     refuse_foreign(&path, settings)?;
-    emit_plan(&dataset, sink);
+    let rows = Rows::new(dataset, seed);
+    let expected = rows.tables().iter().map(|&table| rows.expected(table)).sum();
+    emit_plan(&dataset, expected, sink);
     let start = Instant::now();
     let cpu_start = thread_cpu_s();
-    let done = fill(job, &path, sink);
+    let counter = Counter::new(&path, expected, sink);
+    let done = fill(job, &rows, counter);
     let ending = match &done {
         Ok(_) => Ending::Complete,
         Err(Error::LoadCancelled { .. }) => Ending::Interrupted,
@@ -79,8 +82,8 @@ fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn emit_plan(dataset: &Dataset, sink: &dyn Sink) {
-    let rows = expected_rows(dataset) as f64;
+fn emit_plan(dataset: &Dataset, rows: u64, sink: &dyn Sink) {
+    let rows = rows as f64;
     sink.emit(Event::Plan {
         stage: STAGE.to_owned(),
         steps: vec![Step {
@@ -90,20 +93,6 @@ fn emit_plan(dataset: &Dataset, sink: &dyn Sink) {
             writes_bytes: (rows * 145.0) as u64,
         }],
     });
-}
-
-/// Rows of all tables; those of order_line are random, 10 per order on average.
-fn expected_rows(dataset: &Dataset) -> u64 {
-    let scale = match dataset {
-        Dataset::OrderEntry(scale) => scale,
-        Dataset::Bank(bank) => return u64::from(bank.branches + bank.tellers() + bank.accounts()),
-        Dataset::Commit(commit) => return u64::from(commit.rows),
-    };
-    let districts = u64::from(scale.warehouses) * u64::from(scale.districts);
-    let per_district = u64::from(scale.customers_per_district) * (1 + 1 + 1 + 10)
-        + u64::from(scale.new_orders_per_district())
-        + 1;
-    u64::from(scale.items) * (1 + u64::from(scale.warehouses)) + districts * per_district
 }
 
 /// A file that we did not make is never touched.
@@ -144,8 +133,9 @@ fn remove(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn fill(job: Job<'_>, path: &Path, sink: &dyn Sink) -> Result<u64, Error> {
+fn fill(job: Job<'_>, rows: &Rows, mut counter: Counter<'_>) -> Result<u64, Error> {
     let Job { settings, dataset, seed } = job;
+    let (path, sink) = (counter.path, counter.sink);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let connection = open_file(path, settings.vfs.as_deref(), flags)?;
     pragma(&connection, path, "page_size", &settings.page_size.0.to_string())?;
@@ -162,26 +152,17 @@ fn fill(job: Job<'_>, path: &Path, sink: &dyn Sink) -> Result<u64, Error> {
     let sql = |doing: &str, sql: &str| {
         connection.execute_batch(sql).map_err(|source| Error::sqlite(path, doing, source))
     };
-    let (tables, indexes): (_, &[_]) = match dataset {
-        Dataset::OrderEntry(_) => (TABLES, &INDEXES),
-        Dataset::Bank(_) => (bank::TABLES, &[]),
-        Dataset::Commit(_) => (commit::TABLES, &[]),
-    };
     sql("creating the tables", META_TABLE)?;
-    sql("creating the tables", tables)?;
-    sql("beginning the load", "BEGIN")?;
-    let mut counter = Counter::new(path, expected_rows(&dataset), sink);
-    let preparing = |source| Error::sqlite(path, "preparing the load", source);
-    match dataset {
-        Dataset::OrderEntry(scale) => {
-            Rows::new(&connection, scale, seed, &mut counter).map_err(preparing)?.all()?;
-        }
-        Dataset::Bank(scale) => bank::load(&connection, scale, &mut counter)?,
-        Dataset::Commit(scale) => commit::load(&connection, scale, &mut counter)?,
+    for &table in rows.tables() {
+        sql("creating the tables", &schema::create(table))?;
     }
-    let rows = counter.rows;
+    sql("beginning the load", "BEGIN")?;
+    for chunk in rows.chunks_by_place() {
+        insert(&connection, rows, chunk, &mut counter)?;
+    }
     sql("ending the load", "COMMIT")?;
-    for (k, (name, index)) in (0..).zip(indexes) {
+    let indexes = schema::indexes(rows.tables());
+    for (k, (name, index)) in (0..).zip(&indexes) {
         let doing = format!("indexing {name}");
         let done = 1.0 - INDEX_SHARE + INDEX_SHARE * f64::from(k) / indexes.len() as f64;
         progress(sink, path, done, &doing)?;
@@ -193,7 +174,7 @@ fn fill(job: Job<'_>, path: &Path, sink: &dyn Sink) -> Result<u64, Error> {
     drop(connection);
     finish(path, settings)?;
     progress(sink, path, 1.0, "loaded")?;
-    Ok(rows)
+    Ok(counter.rows)
 }
 
 /// The rows are on the device before the mark that says so is.
@@ -247,7 +228,7 @@ pub(super) struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
-    fn new(path: &'a Path, expected: u64, sink: &'a dyn Sink) -> Self {
+    pub fn new(path: &'a Path, expected: u64, sink: &'a dyn Sink) -> Self {
         let expected = expected as f64;
         let (start, until_check) = (Instant::now(), ROWS_BETWEEN_CHECKS);
         Self { path, sink, rows: 0, expected, start, until_check }

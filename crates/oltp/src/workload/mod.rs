@@ -3,8 +3,9 @@
 //! Order entry is derived from TPC-C 5.11, [`bank`] from TPC-B 2.0, [`commit`] from a table of Lee
 //! et al. 2008; none is comparable to published TPC results. [`Kind`] names the transactions,
 //! [`Dataset`] a workload and its size, [`Source`] draws parameters. Of order entry, [`Mix`] says how
-//! often each transaction is asked for, [`input`] draws, [`population`] has the rows that a database
-//! starts with, [`nurand`] the skewed numbers of both.
+//! often each transaction is asked for, [`input`] draws, [`population`] has what is random in the
+//! rows that a database starts with, [`nurand`] the skewed numbers of both. [`schema`] describes the
+//! tables of all workloads and [`rows`] makes their rows for any DBMS.
 //!
 //! Everything is a pure function of a seed and a position (terminal and sequence number, or table
 //! and key), so that any part can be made anywhere, in any order, by any number of threads.
@@ -15,6 +16,8 @@ mod dataset;
 pub mod input;
 pub mod nurand;
 pub mod population;
+pub mod rows;
+pub mod schema;
 pub mod text;
 
 use std::fmt;
