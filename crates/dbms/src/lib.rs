@@ -21,6 +21,6 @@ mod url;
 pub use error::Error;
 pub use instance::{Durability, Files, Instance, Places, Programs, ServerCpu, Settings};
 pub use login::{Address, Login};
-pub use net::{Limits, Stop, Tls, TlsMode};
+pub use net::{Limits, Stop, Tls, TlsMode, Wire};
 pub use secrets::Environment;
 pub use system::System;

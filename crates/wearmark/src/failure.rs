@@ -73,7 +73,7 @@ pub fn render(error: &anyhow::Error) -> String {
             causes.push(cause);
         }
     }
-    let line = causes.join(": ").replace('\n', " ");
+    let line = events::one_line(&causes.join(": "));
     let hint = hint(error).unwrap_or_else(|| general_hint(error));
     format!("error: {line}\nhint: {hint}")
 }

@@ -141,9 +141,9 @@ pub(super) fn refusal(packet: &[u8]) -> Error {
             fields = rest;
         }
         Ok(Error::Server {
-            sqlstate: String::from_utf8_lossy(&state).into_owned(),
+            sqlstate: events::one_line(&String::from_utf8_lossy(&state)),
             code: u32::from(code),
-            message: String::from_utf8_lossy(fields.rest()).into_owned(),
+            message: events::one_line(&String::from_utf8_lossy(fields.rest())),
             detail: None,
         })
     };

@@ -2,15 +2,13 @@
 //!
 //! The transcripts are built here from the protocol's description, not recorded.
 
-use std::io;
-
 use proptest::prelude::*;
 
 use super::connection::Connection;
 use super::fields::push_string;
 use super::frame;
 use super::{Statement, Type};
-use crate::net::Stream;
+use crate::net::script::Script;
 use crate::{Address, Error, Login, Tls, TlsMode};
 
 fn login() -> Login {
@@ -89,8 +87,7 @@ type Rows = Vec<(i64, Option<Vec<u8>>)>;
 
 /// Everything that a client asks for, over what a server says; what it read.
 fn talk(said: Vec<u8>) -> Result<Rows, Error> {
-    let mut connection =
-        Connection::over(Stream::Script(io::Cursor::new(said), Vec::new()), &login())?;
+    let mut connection = Connection::over(Script::new(said), &login())?;
     let (mut statement, mut rows) = (statement(), Vec::new());
     connection.queue(&mut statement).integer(5).finish();
     let done = connection.receive(&mut statement, &mut |row| {
@@ -111,8 +108,7 @@ fn a_whole_answer_is_read() {
 fn columns_that_the_server_does_not_repeat_are_remembered() {
     let again = [packet(1, &[2, 0]), packet(2, &[0, 8, 9, 0, 0, 0]), packet(3, &END)].concat();
     let said = [greeting(), answers(), again.clone()].concat();
-    let mut connection =
-        Connection::over(Stream::Script(io::Cursor::new(said), Vec::new()), &login()).unwrap();
+    let mut connection = Connection::over(Script::new(said), &login()).unwrap();
     let mut statement = statement();
     let mut values = Vec::new();
     for _ in 0..2 {
@@ -132,8 +128,7 @@ fn columns_that_the_server_does_not_repeat_are_remembered() {
 #[test]
 fn an_error_of_the_reader_leaves_the_connection_in_step() {
     let said = [greeting(), answers(), packet(1, &OK)].concat();
-    let mut connection =
-        Connection::over(Stream::Script(io::Cursor::new(said), Vec::new()), &login()).unwrap();
+    let mut connection = Connection::over(Script::new(said), &login()).unwrap();
     let mut statement = statement();
     connection.queue(&mut statement).integer(5).finish();
     let mut seen = 0;
@@ -146,6 +141,28 @@ fn an_error_of_the_reader_leaves_the_connection_in_step() {
     connection.execute("COMMIT").unwrap();
 }
 
+/// Found by fuzzing: answers of a connection that broke stayed due, and what was begun next panicked.
+#[test]
+fn a_connection_that_broke_refuses_what_is_begun_next() {
+    let said = [greeting(), packet(1, &[0xff])].concat();
+    let mut connection = Connection::over(Script::new(said), &login()).unwrap();
+    connection.queue_text("UPDATE t SET a = 1");
+    connection.queue_text("UPDATE t SET a = 2");
+    assert!(matches!(connection.drain(), Err(Error::Protocol { .. })));
+    let begun = connection.load_data("LOAD DATA LOCAL INFILE 'x'", &mut |_| Ok(false));
+    assert!(matches!(begun, Err(Error::Broken { .. })), "{begun:?}");
+    assert!(matches!(connection.prepare("SELECT 1", &[]), Err(Error::Broken { .. })));
+}
+
+/// A server that lies may count up to 2^64 and more.
+#[test]
+fn counts_that_overflow_are_the_largest() {
+    let most = [&[0, 0xfe][..], &[0xff; 8], &[0, 10, 0, 0, 0]].concat();
+    let said = [greeting(), packet(1, &most), packet(2, &MORE), packet(3, &OK)].concat();
+    let mut connection = Connection::over(Script::new(said), &login()).unwrap();
+    assert_eq!(connection.execute("UPDATE t").unwrap().affected, u64::MAX);
+}
+
 #[test]
 fn a_refusal_has_its_number_state_and_text() {
     let refusal = packet(1, b"\xff\xbd\x04#40001Deadlock found");
@@ -156,6 +173,9 @@ fn a_refusal_has_its_number_state_and_text() {
     let error = talk(packet(0, b"\xff\x10\x04Too many connections")).unwrap_err();
     let Error::Server { sqlstate, code, .. } = &error else { panic!("{error}") };
     assert_eq!((sqlstate.as_str(), *code), ("HY000", 1040));
+    // Nothing of it steers a terminal.
+    let error = talk(packet(0, b"\xff\x10\x04\x1b[2JToo many\nconnections")).unwrap_err();
+    assert_eq!(error.to_string(), "the server answers HY000:  [2JToo many connections");
 }
 
 #[test]

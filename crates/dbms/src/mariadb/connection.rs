@@ -10,7 +10,7 @@ use super::load::Source;
 use super::login::{Authentication, Greeting};
 use super::row::Row;
 use super::statement::{Parameters, Statement, Type};
-use crate::net::{Stream, of_login};
+use crate::net::{Stream, Wire, of_login};
 use crate::{Address, Error, Login, TlsMode};
 
 const QUIT: u8 = 0x01;
@@ -64,15 +64,19 @@ impl Connection {
     /// Nobody listens, the login is refused or wants what is not spoken here.
     pub fn connect(login: &Login) -> Result<Self, Error> {
         login.check()?;
-        let stream = Stream::connect(login)?;
-        let opened = Self::over(stream, login);
-        let mut connection = opened.map_err(|error| of_login(error, login))?;
-        connection.stream.logged_in();
-        Ok(connection)
+        Self::opened(Stream::connect(login)?, login)
     }
 
-    /// Logs in over an open stream.
-    pub(super) fn over(stream: Stream, login: &Login) -> Result<Self, Error> {
+    /// Logs in over a stream that is connected already.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn over(stream: impl Wire + 'static, login: &Login) -> Result<Self, Error> {
+        login.check()?;
+        Self::opened(Stream::Other(Box::new(stream)), login)
+    }
+
+    fn opened(stream: Stream, login: &Login) -> Result<Self, Error> {
         let mut connection = Self {
             stream,
             input: Input::default(),
@@ -84,7 +88,9 @@ impl Connection {
             pending: 0,
             broken: false,
         };
-        connection.log_in(login).inspect_err(|_| connection.broken = true)?;
+        let logged_in = connection.log_in(login).inspect_err(|_| connection.broken = true);
+        logged_in.map_err(|error| of_login(error, login))?;
+        connection.stream.logged_in();
         Ok(connection)
     }
 
@@ -193,6 +199,18 @@ impl Connection {
         assert!(self.has_bulk(), "a server without bulk execution");
         self.pending += 1;
         Parameters::many(statement, &mut self.output)
+    }
+
+    /// Whether something can be begun whose answer is the next one.
+    pub(super) fn fresh(&mut self) -> Result<(), Error> {
+        if self.broken {
+            // Answers that are due will not come.
+            self.pending = 0;
+            let source = io::ErrorKind::NotConnected.into();
+            return Err(Error::Broken { doing: "beginning a statement", source });
+        }
+        assert_eq!(self.pending, 0, "answers are due");
+        Ok(())
     }
 
     fn command(&mut self, command: u8, argument: &[u8]) {
@@ -320,7 +338,7 @@ impl Connection {
     /// # Errors
     /// The server's refusal; another number of parameters.
     pub fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Statement, Error> {
-        assert_eq!(self.pending, 0, "answers are due");
+        self.fresh()?;
         self.command(PREPARE, sql.as_bytes());
         self.flush()?;
         let (statement, parameters) = self.prepared(types).inspect_err(|error| {
@@ -447,7 +465,8 @@ impl Connection {
                     self.rows(columns, place, each, &mut failed)?
                 }
             };
-            done.affected += end.affected;
+            // Counts of a server that lies may be any number.
+            done.affected = done.affected.saturating_add(end.affected);
             done.last_id = if end.last_id == 0 { done.last_id } else { end.last_id };
             done.warnings = end.warnings;
             if !end.more {

@@ -26,7 +26,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::receive`]; what `source` returns.
     pub fn load_data(&mut self, sql: &str, source: &mut Source<'_>) -> Result<Done, Error> {
-        assert_eq!(self.pending, 0, "answers are due");
+        self.fresh()?;
         self.queue_text(sql);
         self.flush()?;
         let mut columns = std::mem::take(&mut self.columns);
@@ -45,7 +45,7 @@ impl Connection {
         let mut failed = None;
         let Some(source) = source else {
             self.send_piece(&[], &mut sequence)?;
-            return Ok(Some(malformed("a wish for a local file that nobody offered")));
+            return Ok(Some(malformed("the server asked for a local file that was not offered")));
         };
         let mut piece = Vec::with_capacity(PIECE);
         let mut more = true;

@@ -60,7 +60,7 @@ impl Greeting {
         if fields.u8()? != 10 {
             return Err(malformed("a greeting of another protocol than MariaDB's"));
         }
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let text = |bytes: &[u8]| events::one_line(&String::from_utf8_lossy(bytes));
         // Replication clients of old took the first digit for the major version.
         let version = text(fields.until_zero());
         let version = version.strip_prefix("5.5.5-").unwrap_or(&version).to_owned();
@@ -160,7 +160,7 @@ impl<'a> Authentication<'a> {
     pub fn switched(&mut self, packet: &[u8]) -> Result<Vec<u8>, Error> {
         let mut fields = Fields::new(packet);
         fields.u8()?;
-        self.plugin = String::from_utf8_lossy(fields.until_zero()).into_owned();
+        self.plugin = events::one_line(&String::from_utf8_lossy(fields.until_zero()));
         let challenge = fields.rest();
         self.proof(challenge.strip_suffix(&[0]).unwrap_or(challenge))
     }

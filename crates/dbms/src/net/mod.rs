@@ -4,6 +4,8 @@
 //! that never speak, that lie, and that show certificates which must not pass (`tests/it/logins.rs`).
 
 mod limits;
+#[cfg(test)]
+pub(crate) mod script;
 mod socket;
 mod tls;
 
@@ -16,6 +18,11 @@ pub use tls::{Tls, TlsMode};
 
 use crate::{Address, Error, Login};
 
+/// A stream that somebody else has connected: a tunnel, or a script of what a server says.
+pub trait Wire: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Wire for T {}
+
 /// What a connection runs over.
 pub(crate) enum Stream {
     /// Unencrypted.
@@ -24,9 +31,8 @@ pub(crate) enum Stream {
     Tls(Box<StreamOwned<ClientConnection, Socket>>),
     /// Given up.
     Closed,
-    /// What a server would send, and what it was sent.
-    #[cfg(test)]
-    Script(io::Cursor<Vec<u8>>, Vec<u8>),
+    /// Not opened here; how long it waits is its own affair.
+    Other(Box<dyn Wire>),
 }
 
 impl std::fmt::Debug for Stream {
@@ -35,8 +41,7 @@ impl std::fmt::Debug for Stream {
             Self::Plain(_) => "Plain",
             Self::Tls(_) => "Tls",
             Self::Closed => "Closed",
-            #[cfg(test)]
-            Self::Script(..) => "Script",
+            Self::Other(_) => "Other",
         })
     }
 }
@@ -51,15 +56,19 @@ impl Stream {
     pub fn encrypt(&mut self, login: &Login) -> Result<(), Error> {
         let Address::Tcp { host, .. } = &login.address else { return Ok(()) };
         let mut client = login.tls.client(host, &login.address)?;
-        let Self::Plain(mut socket) = std::mem::replace(self, Self::Closed) else { return Ok(()) };
         while client.is_handshaking() {
-            client.complete_io(&mut socket).map_err(|source| match source.get_ref() {
-                Some(inner) if inner.is::<rustls::Error>() => {
-                    Error::Tls { address: login.address.clone(), why: inner.to_string() }
-                }
+            client.complete_io(self).map_err(|source| match source.get_ref() {
+                Some(inner) if inner.is::<rustls::Error>() => Error::Tls {
+                    address: login.address.clone(),
+                    why: events::one_line(&inner.to_string()),
+                },
                 _ => of_login(Error::Broken { doing: "starting TLS", source }, login),
             })?;
         }
+        let Self::Plain(socket) = std::mem::replace(self, Self::Closed) else {
+            let why = "only a socket that was opened here can be encrypted".to_owned();
+            return Err(Error::Tls { address: login.address.clone(), why });
+        };
         *self = Self::Tls(Box::new(StreamOwned::new(client, socket)));
         Ok(())
     }
@@ -69,9 +78,7 @@ impl Stream {
         match self {
             Self::Plain(socket) => socket.logged_in(),
             Self::Tls(stream) => stream.sock.logged_in(),
-            Self::Closed => {}
-            #[cfg(test)]
-            Self::Script(..) => {}
+            Self::Closed | Self::Other(_) => {}
         }
     }
 
@@ -108,9 +115,7 @@ impl Stream {
                 let state = stream.conn.process_new_packets();
                 state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
             }
-            Self::Closed => false,
-            #[cfg(test)]
-            Self::Script(..) => false,
+            Self::Closed | Self::Other(_) => false,
         }
     }
 }
@@ -136,8 +141,7 @@ impl Read for Stream {
             Self::Plain(socket) => socket.read(into),
             Self::Tls(stream) => stream.read(into),
             Self::Closed => Err(io::ErrorKind::NotConnected.into()),
-            #[cfg(test)]
-            Self::Script(answers, _) => answers.read(into),
+            Self::Other(wire) => wire.read(into),
         }
     }
 }
@@ -149,8 +153,7 @@ impl Write for Stream {
             Self::Plain(socket) => socket.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
             Self::Closed => Err(io::ErrorKind::NotConnected.into()),
-            #[cfg(test)]
-            Self::Script(_, sent) => sent.write(bytes),
+            Self::Other(wire) => wire.write(bytes),
         }
     }
 
@@ -158,7 +161,8 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tls(stream) => stream.flush(),
-            _ => Ok(()),
+            Self::Other(wire) => wire.flush(),
+            Self::Plain(_) | Self::Closed => Ok(()),
         }
     }
 }

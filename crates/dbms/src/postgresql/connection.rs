@@ -6,7 +6,7 @@ use super::copy::CopyIn;
 use super::inbox::{Inbox, Message, Row, protocol, server_error, zero_ended};
 use super::login::{Authentication, Reply};
 use super::statement::{Bind, Statement};
-use crate::net::{Stream, of_login};
+use crate::net::{Stream, Wire, of_login};
 use crate::{Address, Error, Login, TlsMode};
 
 /// Notices kept until they are asked for.
@@ -77,7 +77,20 @@ impl Connection {
     /// Nobody listens; the login is refused; the server speaks something else.
     pub fn connect(login: &Login) -> Result<Self, Error> {
         login.check()?;
-        let mut connection = Self::on(encrypted(login)?, login);
+        Self::opened(Stream::connect(login)?, login)
+    }
+
+    /// Logs in over a stream that is connected already.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn over(stream: impl Wire + 'static, login: &Login) -> Result<Self, Error> {
+        login.check()?;
+        Self::opened(Stream::Other(Box::new(stream)), login)
+    }
+
+    fn opened(stream: Stream, login: &Login) -> Result<Self, Error> {
+        let mut connection = Self::on(encrypted(stream, login)?, login);
         connection.start(login).map_err(|error| of_login(error, login))?;
         connection.stream.logged_in();
         Ok(connection)
@@ -185,6 +198,11 @@ impl Connection {
     /// The server's own; the connection can be used again after it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
         self.start_query(sql)?;
+        self.texts().inspect_err(|error| self.lose_place(error))
+    }
+
+    /// The rows of a simple query, as text.
+    fn texts(&mut self) -> Result<Vec<Vec<Option<String>>>, Error> {
         let mut rows = Vec::new();
         loop {
             let message = self.message()?;
@@ -239,8 +257,8 @@ impl Connection {
         CopyIn::begin(self, sql)
     }
 
-    /// Prepares a statement; `types` are the parameters' (see [`super::binary::oid`]), 0 leaves one to the
-    /// server.
+    /// Prepares a statement; `types` are the parameters' (see [`super::binary::oid`]), 0 leaves one to
+    /// the server.
     pub fn prepare(&mut self, sql: &str, types: &[u32]) -> Result<Statement, Error> {
         self.fresh()?;
         self.statements += 1;
@@ -253,6 +271,11 @@ impl Connection {
         self.push_message(b'P', &body);
         self.push_message(b'D', format!("S{name}\0").as_bytes());
         self.sync()?;
+        self.description(&name).inspect_err(|error| self.lose_place(error))
+    }
+
+    /// The answer to a prepare.
+    fn description(&mut self, name: &str) -> Result<Statement, Error> {
         let (mut parameters, mut columns) = (0, 0);
         loop {
             let message = self.message()?;
@@ -268,7 +291,7 @@ impl Connection {
                 b'1' | b'n' => {}
                 b'Z' => {
                     self.ready(&message)?;
-                    return Ok(Statement::new(&name, parameters, columns));
+                    return Ok(Statement::new(name, parameters, columns));
                 }
                 other => return Err(unexpected(other)),
             }
@@ -400,10 +423,18 @@ impl Connection {
             let message = next.inspect_err(|_| self.broken = true)?;
             match message.kind {
                 b'E' => return Err(self.refused(&message)),
-                b'N' | b'S' | b'K' | b'A' => self.aside(&message)?,
+                b'N' | b'S' | b'K' | b'A' => {
+                    self.aside(&message).inspect_err(|_| self.broken = true)?;
+                }
                 _ => return Ok(message),
             }
         }
+    }
+
+    /// After anything but the server's own error, nobody knows what its next message answers.
+    #[cold]
+    fn lose_place(&mut self, error: &Error) {
+        self.broken |= !matches!(error, Error::Server { .. });
     }
 
     #[cold]
@@ -422,6 +453,7 @@ impl Connection {
                 _ => Ok(()),
             };
             if let Err(error) = read {
+                self.broken = true;
                 return error;
             }
         }
@@ -434,7 +466,8 @@ impl Connection {
         let mut body = self.inbox.body(message);
         match message.kind {
             b'S' => {
-                let mut text = || Ok(String::from_utf8_lossy(zero_ended(&mut body)?).into_owned());
+                let mut text =
+                    || Ok(events::one_line(&String::from_utf8_lossy(zero_ended(&mut body)?)));
                 let (name, value): (String, String) = (text()?, text()?);
                 self.parameters.retain(|(key, _)| *key != name);
                 self.parameters.push((name, value));
@@ -508,7 +541,7 @@ impl Canceller {
     /// Asks the server to stop the statement in work, where there is one. Its connection then gets
     /// the error 57014.
     pub fn cancel(&self) -> Result<(), Error> {
-        let mut stream = encrypted(&self.login)?;
+        let mut stream = encrypted(Stream::connect(&self.login)?, &self.login)?;
         let mut message = Vec::with_capacity(16);
         for word in [16, 80_877_102, self.process, self.key] {
             message.extend_from_slice(&u32::to_be_bytes(word));
@@ -518,10 +551,9 @@ impl Canceller {
     }
 }
 
-/// Connects, and encrypts where the login asks for it (chapter 54.2.10): one byte answers whether
-/// the server will.
-fn encrypted(login: &Login) -> Result<Stream, Error> {
-    let mut stream = Stream::connect(login)?;
+/// Encrypts a stream where the login asks for it (chapter 54.2.10): one byte answers whether the
+/// server will.
+fn encrypted(mut stream: Stream, login: &Login) -> Result<Stream, Error> {
     if matches!(login.address, Address::Unix(_)) || login.tls.mode == TlsMode::Disable {
         return Ok(stream);
     }

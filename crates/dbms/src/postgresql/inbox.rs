@@ -231,7 +231,7 @@ pub(super) fn server_error(mut body: &[u8]) -> Error {
             break;
         }
         let Ok(text) = zero_ended(&mut body) else { break };
-        let text = String::from_utf8_lossy(text).into_owned();
+        let text = events::one_line(&String::from_utf8_lossy(text));
         match field {
             b'C' => sqlstate = text,
             b'M' => message = text,

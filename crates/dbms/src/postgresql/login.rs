@@ -148,7 +148,10 @@ impl<'a> Authentication<'a> {
         }
         scram.update(server_first).map_err(|error| Error::Login {
             user: user(),
-            why: format!("the server's SCRAM message is not valid: {error}"),
+            why: format!(
+                "the server's SCRAM message is not valid: {}",
+                events::one_line(&error.to_string())
+            ),
         })?;
         Ok(Reply::Send(scram.message().to_vec()))
     }

@@ -1,10 +1,9 @@
 //! Conversations with a server that is a list of bytes.
 
-use std::io::Cursor;
-
 use proptest::prelude::*;
 
 use super::*;
+use crate::net::script::Script;
 
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
@@ -18,7 +17,7 @@ fn ready(status: u8) -> Vec<u8> {
 }
 
 fn connection(answers: Vec<u8>) -> Connection {
-    Connection::on(Stream::Script(Cursor::new(answers), Vec::new()), &login(None))
+    Connection::on(Stream::Other(Box::new(Script::new(answers))), &login(None))
 }
 
 fn login(password: Option<&str>) -> Login {
@@ -69,9 +68,11 @@ fn converse(connection: &mut Connection) -> Result<(i32, u64), Error> {
 
 #[test]
 fn a_login_keeps_what_the_server_says() {
-    let connection = start(good_start(), None).unwrap();
+    let script = Script::new(good_start());
+    let sent = script.sent();
+    let connection = Connection::over(script, &login(None)).unwrap();
     assert_eq!((connection.server_version(), connection.process()), ("15.1", 7));
-    let Stream::Script(_, sent) = &connection.stream else { panic!("a script") };
+    let sent = sent.lock().unwrap();
     assert!(sent.starts_with(&[0, 0, 0, sent.len() as u8, 0, 3, 0, 0]));
     assert!(sent.windows(7).any(|part| part == b"user\0u\0"));
 }
@@ -97,11 +98,12 @@ fn logins_that_cannot_be_say_why() {
 
 #[test]
 fn a_pipeline_is_one_write_and_is_read_in_order() {
-    let mut connection = connection(good_pipeline());
+    let script = Script::new(good_pipeline());
+    let sent = script.sent();
+    let mut connection = Connection::on(Stream::Other(Box::new(script)), &login(None));
     assert_eq!(converse(&mut connection).unwrap(), (42, 3));
     assert_eq!(connection.status(), Status::Open);
     assert_eq!(connection.take_notices(), ["mind"]);
-    let Stream::Script(_, sent) = &connection.stream else { panic!("a script") };
     let bind = |value: &[u8]| {
         message(b'B', &[&b"\0s1\0\0\x01\0\x01\0\x01"[..], value, &[0, 1, 0, 1]].concat())
     };
@@ -113,7 +115,7 @@ fn a_pipeline_is_one_write_and_is_read_in_order() {
         execute,
         message(b'S', &[]),
     ];
-    assert_eq!(*sent, expected.concat());
+    assert_eq!(*sent.lock().unwrap(), expected.concat());
 }
 
 /// An error in the middle: what follows up to ReadyForQuery is read, and the connection goes on.
@@ -144,6 +146,26 @@ fn settling_makes_the_connection_ready_again() {
     assert_eq!(converse(&mut connection).unwrap(), (42, 3));
 }
 
+/// What a server says out of turn must not make the next statement a broken invariant of ours.
+#[test]
+fn after_an_answer_out_of_turn_nothing_more_is_begun() {
+    for bad in [message(b'G', &[0]), message(b'K', &[1]), message(b'D', &[9]), message(b'?', &[])] {
+        let mut connection = connection([bad, ready(b'I')].concat());
+        assert!(matches!(connection.query("SELECT 1"), Err(Error::Protocol { .. })));
+        assert!(matches!(connection.query("SELECT 1"), Err(Error::Broken { .. })));
+        assert!(matches!(connection.prepare("SELECT 1", &[]), Err(Error::Broken { .. })));
+        assert!(connection.copy_in("COPY t FROM STDIN").is_err());
+    }
+}
+
+#[test]
+fn what_a_server_says_is_one_line() {
+    let refusal = b"C28P01\0M\x1b[2Jno such\nuser\0Dline\nline\0\0";
+    let error = start(message(b'E', refusal), None).unwrap_err();
+    assert_eq!(error.to_string(), "the server answers 28P01:  [2Jno such user");
+    assert_eq!(events::Hint::hint(&error).as_deref(), Some("line line"));
+}
+
 #[test]
 fn tags_count_rows() {
     for (tag, rows) in
@@ -172,7 +194,8 @@ proptest! {
 
     #[test]
     fn a_changed_conversation_never_panics(
-        at in 0usize..200, byte in any::<u8>(), random in proptest::collection::vec(any::<u8>(), 0..200),
+        at in 0usize..200, byte in any::<u8>(),
+        random in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         for whole in [good_pipeline(), random] {
             let mut changed = whole;
