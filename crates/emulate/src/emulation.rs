@@ -18,7 +18,7 @@ use crate::block::Loop;
 use crate::faults::Faults;
 use crate::fuse::layout::Layout;
 use crate::fuse::mount::{self, Mounted};
-use crate::fuse::place::{Behaviour, Place};
+use crate::fuse::place::{Behaviour, OLD_BYTES_MAX, Place};
 use crate::fuse::port::FusePort;
 use crate::nbd::{Listener, Socket, Store};
 use crate::outcome::{OpOutcome, Outcome};
@@ -241,6 +241,7 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
                 lies: false,
                 write_back: true,
                 layout: Some(Rc::clone(&layout)),
+                old_bytes_max: OLD_BYTES_MAX,
             };
             ports.push(Box::new(FusePort::new(fuse, Place::new(root, behaviour)?)));
         }

@@ -23,6 +23,8 @@ mod faults;
 mod fuse;
 mod line;
 mod nbd;
+#[doc(hidden)]
+pub mod offline;
 mod outcome;
 mod port;
 mod serve;

@@ -30,6 +30,11 @@ pub(crate) trait Port {
         false
     }
 
+    /// Whether it takes in requests now.
+    fn wants_read(&self) -> bool {
+        true
+    }
+
     /// Takes in one request.
     fn take(&mut self) -> io::Result<Taken>;
 

@@ -1,8 +1,8 @@
 //! The event loop of one device: takes requests in from its ports, asks the model, answers on time.
 //!
 //! One thread, no locks on the way of a request. It sleeps until shortly before the next answer is
-//! due and looks in turns at its ports and the clock for the rest, since a sleep ends late by tens of
-//! microseconds: how late is learned while it serves ([`Sleeps`]).
+//! due and looks in turns at its ports and the clock for the rest, since a sleep ends late by tens
+//! of microseconds: how late is learned while it serves ([`Sleeps`]).
 
 use std::io;
 use std::sync::Mutex;
@@ -253,7 +253,8 @@ impl<'a> Server<'a> {
         let mut waiting: Vec<PollFd<'_>> = Vec::with_capacity(self.ports.len());
         for port in self.ports.iter().flatten() {
             let out = if port.wants_write() { PollFlags::OUT } else { PollFlags::empty() };
-            waiting.push(PollFd::from_borrowed_fd(port.fd(), PollFlags::IN | out));
+            let into = if port.wants_read() { PollFlags::IN } else { PollFlags::empty() };
+            waiting.push(PollFd::from_borrowed_fd(port.fd(), into | out));
         }
         match poll(&mut waiting, Some(&left)) {
             Ok(0) => {

@@ -15,6 +15,12 @@ use crate::line::Part;
 /// `FUSE_WRITE_CACHE`: the kernel writes back what it kept.
 const FROM_CACHE: u32 = 1;
 
+/// A range of a file; none reaches beyond the largest offset of one.
+fn range_of(offset: u64, len: u64) -> Result<Range<u64>> {
+    let end = offset.checked_add(len).filter(|end| i64::try_from(*end).is_ok());
+    end.map(|end| offset..end).ok_or(Errno::FBIG)
+}
+
 impl Place {
     /// The places of a file's range become the cost of the request.
     fn charge_range(&mut self, op: Op, node: &Node, range: &Range<u64>) {
@@ -45,7 +51,7 @@ impl Place {
             || Some((request.u64(8)?, request.u32(16)?, request.u32(20)?, request.u32(32)?));
         let (offset, size, how, flags) = fields().ok_or(Errno::INVAL)?;
         let bytes = request.body.get(40..40 + size as usize).ok_or(Errno::INVAL)?;
-        let range = offset..offset + u64::from(size);
+        let range = range_of(offset, size.into())?;
         let node = self.tree.get(request.node)?;
         if let Some(layout) = &self.layout {
             layout.borrow_mut().write(node.id, range.clone()).map_err(|_| Errno::NOSPC)?;
@@ -76,7 +82,7 @@ impl Place {
         if !known.contains(flags) {
             return Err(Errno::OPNOTSUPP);
         }
-        let range = offset..offset.checked_add(length).ok_or(Errno::FBIG)?;
+        let range = range_of(offset, length)?;
         let node = self.tree.get(request.node)?;
         let is_trim = flags.contains(FallocateFlags::PUNCH_HOLE);
         if let Some(layout) = &self.layout

@@ -30,7 +30,7 @@ use std::thread::JoinHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::mount;
-use super::place::{Behaviour, Counts, Place};
+use super::place::{Behaviour, Counts, OLD_BYTES_MAX, Place};
 use super::port::FusePort;
 use super::power_cut::{Fate, Lost};
 use crate::port::{Port, Taken};
@@ -76,8 +76,13 @@ impl Lossy {
         let stop = Arc::new(Stop::default());
         let (fuse, told) = (device.try_clone()?, Arc::clone(&stop));
         let tend = move || {
-            let behaviour =
-                Behaviour { waiting: Some(aside), lies, write_back: false, layout: None };
+            let behaviour = Behaviour {
+                waiting: Some(aside),
+                lies,
+                write_back: false,
+                layout: None,
+                old_bytes_max: OLD_BYTES_MAX,
+            };
             tend(FusePort::new(fuse, Place::new(root, behaviour)?), &told)
         };
         let daemon = std::thread::Builder::new().name("lossy".to_owned()).spawn(tend)?;

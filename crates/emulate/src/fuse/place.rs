@@ -20,9 +20,8 @@ use super::tree::{Node, Tree};
 use super::wire::{Body, OPEN_CACHED, OPEN_DIRECT, OPEN_PARALLEL, Op, Request};
 use crate::line::Charge;
 
-/// Unsynced old bytes that are kept in memory; beyond it the oldest writes count as durable, as
-/// they would where a kernel writes back under pressure.
-const IMAGES_BYTES_MAX: u64 = 2 << 30;
+/// Usual [`Behaviour::old_bytes_max`].
+pub(crate) const OLD_BYTES_MAX: u64 = 2 << 30;
 
 /// `FATTR_MODE`, `_UID`, `_GID`, `_SIZE`, `_ATIME`, `_MTIME`, `_ATIME_NOW`, `_MTIME_NOW` of a change
 /// of attributes.
@@ -66,6 +65,9 @@ pub(crate) struct Behaviour {
     pub(crate) write_back: bool,
     /// The device that is charged.
     pub(crate) layout: Option<Rc<RefCell<Layout>>>,
+    /// Unsynced old bytes that are kept in memory; beyond it everything so far counts as durable, as
+    /// it would where a kernel writes back under pressure.
+    pub(crate) old_bytes_max: u64,
 }
 
 /// The answer to a request: at once where it costs nothing.
@@ -84,6 +86,7 @@ pub(crate) struct Place {
     write_back: bool,
     pub(super) layout: Option<Rc<RefCell<Layout>>>,
     pub(super) counts: Counts,
+    old_bytes_max: u64,
     images_bytes: u64,
     /// What the request that is being answered costs.
     pub(super) charge: Charge,
@@ -99,6 +102,7 @@ impl Place {
             write_back: behaviour.write_back,
             layout: behaviour.layout,
             counts: Counts::default(),
+            old_bytes_max: behaviour.old_bytes_max,
             images_bytes: 0,
             charge: Charge::FREE,
         })
@@ -116,8 +120,9 @@ impl Place {
                 None
             }
             Op::BatchForget => {
-                for index in 0..request.u32(0).unwrap_or(0) as usize {
-                    let at = 8 + index * 16;
+                let count = request.u32(0).unwrap_or(0) as usize;
+                let there = request.body.len().saturating_sub(8) / 16;
+                for at in (0..count.min(there)).map(|index| 8 + index * 16) {
                     if let (Some(node), Some(times)) = (request.u64(at), request.u64(at + 8)) {
                         self.forget(node, times);
                     }
@@ -201,15 +206,15 @@ impl Place {
         }
         let node = self.tree.get(number)?;
         let before = node.images.borrow().bytes();
-        node.about_to_change(range)?;
+        let is_kept = node.about_to_change(range, self.old_bytes_max)?;
         self.images_bytes += node.images.borrow().bytes() - before;
-        if self.images_bytes > IMAGES_BYTES_MAX {
+        if !is_kept || self.images_bytes > self.old_bytes_max {
+            // This change too is durable: without its old bytes nothing could be taken back.
             self.counts.written_back += 1;
             for node in self.tree.all() {
                 node.images.borrow_mut().clear();
             }
             self.images_bytes = 0;
-            node.about_to_change(0..0)?;
         }
         Ok(())
     }
@@ -316,7 +321,7 @@ impl Place {
                 mknodat(at, name, kind, permissions, 0)?;
             }
             Op::MkDir => mkdirat(at, name, permissions)?,
-            Op::Symlink => symlinkat(request.name(0, 1).ok_or(Errno::INVAL)?, at, name)?,
+            Op::Symlink => symlinkat(request.text(0, 1).ok_or(Errno::INVAL)?, at, name)?,
             _ => {
                 let old = self.tree.get(request.u64(0).ok_or(Errno::INVAL)?)?;
                 let path = format!("/proc/self/fd/{}", old.file.as_raw_fd());

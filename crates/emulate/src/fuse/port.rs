@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::place::Place;
 use super::wire::{self, Request, reply};
+use crate::line::Charge;
 use crate::port::{Port, Taken};
 
 /// A place and the kernel's end of it.
@@ -20,6 +21,17 @@ impl FusePort {
     pub(crate) fn new(device: File, place: Place) -> Self {
         Self { device, place, buffer: vec![0; wire::BUFFER] }
     }
+}
+
+/// The reply to the bytes of a request and what it costs; `None` where it wants no reply. What
+/// failed costs nothing.
+pub(crate) fn respond(place: &mut Place, bytes: &[u8]) -> Option<(Charge, Vec<u8>)> {
+    let request = Request::parse(bytes)?;
+    let answer = place.answer(&request)?;
+    Some(match answer.body {
+        Ok(body) => (answer.charge, reply(request.unique, 0, &body)),
+        Err(error) => (Charge::FREE, reply(request.unique, -error.raw_os_error(), &[])),
+    })
 }
 
 impl Port for FusePort {
@@ -46,27 +58,22 @@ impl Port for FusePort {
                 };
             }
         };
-        let Some(request) = Request::parse(&self.buffer[..length]) else {
+        let Some((charge, bytes)) = respond(&mut self.place, &self.buffer[..length]) else {
             return Ok(Taken::Answered);
         };
-        let unique = request.unique;
-        let Some(answer) = self.place.answer(&request) else { return Ok(Taken::Answered) };
-        let (bytes, is_good) = match answer.body {
-            Ok(body) => (reply(unique, 0, &body), true),
-            Err(error) => (reply(unique, -error.raw_os_error(), &[]), false),
-        };
-        if answer.charge.is_free() || !is_good {
+        if charge.is_free() {
             self.send(&bytes)?;
             return Ok(Taken::Answered);
         }
-        Ok(Taken::Job(answer.charge, bytes))
+        Ok(Taken::Job(charge, bytes))
     }
 
     fn send(&mut self, reply: &[u8]) -> io::Result<()> {
         match self.device.write_all(reply) {
             Ok(()) => Ok(()),
             Err(error) => match error.raw_os_error() {
-                // A request whose caller was killed takes no answer; an unmounted place none at all.
+                // A request whose caller was killed takes no answer; an unmounted place none at
+                // all.
                 Some(libc::ENOENT | libc::EINVAL | libc::ENODEV | libc::EPERM) => Ok(()),
                 _ => Err(error),
             },

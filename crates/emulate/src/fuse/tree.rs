@@ -57,17 +57,22 @@ impl Node {
         utimensat(CWD, self.path(), times, AtFlags::empty())
     }
 
-    /// Keeps what `range` holds, before it changes.
-    pub(crate) fn about_to_change(&self, range: Range<u64>) -> Result<()> {
+    /// Keeps what `range` holds, before it changes; false where that is more than `most` bytes. A
+    /// sparse file has room for more than any memory.
+    pub(crate) fn about_to_change(&self, range: Range<u64>, most: u64) -> Result<bool> {
         let mut images = self.images.borrow_mut();
         images.begin(self.stat()?.st_size as u64);
-        for part in images.missing(range) {
+        let missing = images.missing(range);
+        if missing.iter().map(|part| part.end - part.start).sum::<u64>() > most {
+            return Ok(false);
+        }
+        for part in missing {
             let mut old = vec![0; (part.end - part.start) as usize];
             let got = read_at(&self.file, &mut old, part.start)?;
             old.truncate(got);
             images.keep(part.start, old);
         }
-        Ok(())
+        Ok(true)
     }
 }
 

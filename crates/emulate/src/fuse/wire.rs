@@ -130,8 +130,16 @@ impl<'a> Request<'a> {
         Some(u64::from_ne_bytes(self.body.get(at..at + 8)?.try_into().ok()?))
     }
 
-    /// The n-th text that ends in a zero, after the fixed part.
+    /// The n-th text that ends in a zero, after the fixed part, as a name within a directory. The
+    /// kernel sends no other; one that leads elsewhere would leave the directory that is served.
     pub(crate) fn name(&self, fixed: usize, index: usize) -> Option<&'a std::ffi::CStr> {
+        let name = self.text(fixed, index)?;
+        let bytes = name.to_bytes();
+        (!matches!(bytes, b"" | b"." | b"..") && !bytes.contains(&b'/')).then_some(name)
+    }
+
+    /// The n-th text that ends in a zero, after the fixed part.
+    pub(crate) fn text(&self, fixed: usize, index: usize) -> Option<&'a std::ffi::CStr> {
         let mut rest = self.body.get(fixed..)?;
         for _ in 0..index {
             rest = &rest[rest.iter().position(|&byte| byte == 0)? + 1..];
@@ -282,6 +290,11 @@ mod tests {
         assert_eq!(request.name(8, 1).unwrap().to_bytes(), b"new");
         assert!(request.name(8, 2).is_none() && request.u64(12).is_none());
         assert!(Request::parse(&bytes[..39]).is_none());
+        for bad in ["", ".", "..", "../x", "/x", "x/y"] {
+            let bytes = [&[0; 40], bad.as_bytes(), &[0]].concat();
+            let request = Request::parse(&bytes).unwrap();
+            assert!(request.name(0, 0).is_none() && request.text(0, 0).is_some(), "{bad}");
+        }
     }
 
     #[test]

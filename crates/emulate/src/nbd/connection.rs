@@ -17,6 +17,8 @@ use crate::port::{Port, Taken};
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// Longest data of an option, bytes.
 const OPTION_BYTES_MAX: u32 = 4096;
+/// Replies that wait until the client takes them; beyond it no request is taken in, bytes.
+const OUTPUT_BYTES_MAX: usize = 64 << 20;
 /// Read from the socket at once.
 const READ_BYTES: usize = 1 << 16;
 /// Length of a request without its data.
@@ -39,31 +41,58 @@ enum Phase {
 /// A connected client.
 pub(super) struct Connection {
     stream: UnixStream,
+    session: Session,
+}
+
+impl Connection {
+    pub(super) fn new(stream: UnixStream, store: Rc<RefCell<Store>>) -> Self {
+        Self { stream, session: Session::new(store) }
+    }
+
+    /// Sends what waits, as far as the client takes it.
+    fn push(&mut self) {
+        let output = &mut self.session.output;
+        while !output.is_empty() {
+            match self.stream.write(output) {
+                Ok(count) => _ = output.drain(..count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The client is gone; reading will say so.
+                Err(_) => output.clear(),
+            }
+        }
+    }
+}
+
+/// What a client said, and what it is told: no socket, so that any bytes can be tried.
+pub(crate) struct Session {
     store: Rc<RefCell<Store>>,
     phase: Phase,
     input: Vec<u8>,
     /// How much of the input was used.
     used: usize,
-    output: Vec<u8>,
+    /// What the client is still to be told.
+    pub(crate) output: Vec<u8>,
 }
 
-impl Connection {
-    pub(super) fn new(stream: UnixStream, store: Rc<RefCell<Store>>) -> Self {
+impl Session {
+    pub(crate) fn new(store: Rc<RefCell<Store>>) -> Self {
         let (input, output) = (Vec::new(), wire::greeting());
-        Self { stream, store, phase: Phase::Flags, input, used: 0, output }
+        Self { store, phase: Phase::Flags, input, used: 0, output }
     }
 
-    /// Sends what waits, as far as the client takes it.
-    fn push(&mut self) {
-        while !self.output.is_empty() {
-            match self.stream.write(&self.output) {
-                Ok(count) => _ = self.output.drain(..count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The client is gone; reading will say so.
-                Err(_) => self.output.clear(),
-            }
-        }
+    /// Takes in what `read` puts at the end of the input.
+    pub(crate) fn receive(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.input.drain(..self.used);
+        self.used = 0;
+        let end = self.input.len();
+        self.input.resize(end + READ_BYTES, 0);
+        let result = read(&mut self.input[end..]);
+        self.input.truncate(end + result.as_ref().copied().unwrap_or(0));
+        result
     }
 
     /// The next `count` bytes, if they are here.
@@ -72,7 +101,7 @@ impl Connection {
     }
 
     /// The next message, if all of it is here.
-    fn message(&mut self) -> Option<Taken> {
+    pub(crate) fn message(&mut self) -> Option<Taken> {
         match self.phase {
             Phase::Flags => {
                 let flags = u32_at(self.peek(4)?, 0);
@@ -163,7 +192,8 @@ impl Connection {
             Op::Flush => Vec::new(),
             _ => vec![Part { op, offset, len: len.into() }],
         };
-        let is_forced = flags & wire::FUA != 0 && op != Op::Read;
+        // The range of a flush means nothing, and may be any numbers.
+        let is_forced = flags & wire::FUA != 0 && matches!(op, Op::Write | Op::Trim);
         if is_forced {
             self.store.borrow_mut().written_through(offset..offset + u64::from(len));
         }
@@ -192,7 +222,7 @@ fn serve(
     if kind != wire::FLUSH && (end.is_none() || len == 0) {
         return Err(invalid());
     }
-    let range = offset..offset + u64::from(len);
+    let range = offset..end.unwrap_or(offset);
     match kind {
         wire::READ if len <= REQUEST_BYTES_MAX => Ok((Op::Read, store.read(offset, len)?)),
         wire::WRITE => store.write(offset, bytes).map(|()| (Op::Write, Vec::new())),
@@ -212,22 +242,23 @@ impl Port for Connection {
     }
 
     fn wants_write(&self) -> bool {
-        !self.output.is_empty()
+        !self.session.output.is_empty()
+    }
+
+    fn wants_read(&self) -> bool {
+        self.session.output.len() <= OUTPUT_BYTES_MAX
     }
 
     fn take(&mut self) -> io::Result<Taken> {
         self.push();
-        if let Some(taken) = self.message() {
+        if !self.wants_read() {
+            return Ok(Taken::Nothing);
+        }
+        if let Some(taken) = self.session.message() {
             self.push();
             return Ok(taken);
         }
-        self.input.drain(..self.used);
-        self.used = 0;
-        let end = self.input.len();
-        self.input.resize(end + READ_BYTES, 0);
-        let result = self.stream.read(&mut self.input[end..]);
-        self.input.truncate(end + result.as_ref().copied().unwrap_or(0));
-        match result {
+        match self.session.receive(|into| self.stream.read(into)) {
             Ok(0) => Ok(Taken::Ended),
             Ok(_) => Ok(Taken::Answered),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Taken::Nothing),
@@ -241,8 +272,39 @@ impl Port for Connection {
     }
 
     fn send(&mut self, reply: &[u8]) -> io::Result<()> {
-        self.output.extend(reply);
+        self.session.output.extend(reply);
         self.push();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Fate;
+
+    fn session() -> (Session, Rc<RefCell<Store>>) {
+        let store = Rc::new(RefCell::new(Store::in_memory(1 << 20, true).unwrap()));
+        let mut session = Session::new(Rc::clone(&store));
+        session.phase = Phase::Transmission;
+        (session, store)
+    }
+
+    fn say(session: &mut Session, kind: u16, flags: u16, offset: u64, len: u32) -> Option<Taken> {
+        let mut said = wire::request(kind, flags, offset, len);
+        said.resize(said.len() + if kind == wire::WRITE { len as usize } else { 0 }, 7);
+        session.receive(|into| io::Read::read(&mut &said[..], into)).unwrap();
+        session.message()
+    }
+
+    /// The protocol wants zeros there, and a client that does not keep to it must not end us.
+    #[test]
+    fn the_range_of_a_flush_means_nothing() {
+        let (mut session, store) = session();
+        assert!(matches!(say(&mut session, wire::WRITE, 0, 0, 512), Some(Taken::Job(..))));
+        let flush = say(&mut session, wire::FLUSH, wire::FUA, u64::MAX, 5);
+        let Some(Taken::Job(charge, _)) = flush else { panic!("a job") };
+        assert!(charge.parts.is_empty() && charge.then_flush);
+        assert_eq!(store.borrow_mut().cut_power(Fate::All).unwrap().bytes, 0);
     }
 }

@@ -17,6 +17,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+pub(crate) use connection::Session;
 pub(crate) use store::Store;
 
 use crate::port::{Port, Taken};

@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use crate::fuse::images::Images;
+use crate::fuse::place::OLD_BYTES_MAX;
 use crate::fuse::power_cut::{Chance, put_back};
 use crate::{Error, Fate, Lost};
 
@@ -18,11 +19,13 @@ pub(crate) struct Store {
     size: u64,
     /// What to take back at a power cut; kept only where it may be cut.
     images: Option<Images>,
+    /// Old bytes kept in memory at most; beyond it everything so far counts as durable.
+    old_bytes_max: u64,
 }
 
 impl Store {
-    /// In a file, made sparse if it is not there; a file that is there keeps its bytes and, where it
-    /// is larger, its size.
+    /// In a file, made sparse if it is not there; a file that is there keeps its bytes and, where
+    /// it is larger, its size.
     pub(crate) fn in_file(path: &Path, size: u64, forgetful: bool) -> Result<Self, Error> {
         let fail = |source| Error::io(path, "opening", source);
         let mut options = File::options();
@@ -30,7 +33,7 @@ impl Store {
         let file = options.open(path).map_err(fail)?;
         let size = size.max(file.metadata().map_err(fail)?.len());
         file.set_len(size).map_err(fail)?;
-        Ok(Self { file, size, images: forgetful.then(Images::default) })
+        Ok(Self::over(file, size, forgetful))
     }
 
     /// In memory: gone with the emulator.
@@ -40,7 +43,12 @@ impl Store {
         let made = memfd_create("wearmark", MemfdFlags::CLOEXEC);
         let file = File::from(made.map_err(|error| fail(error.into()))?);
         file.set_len(size).map_err(fail)?;
-        Ok(Self { file, size, images: forgetful.then(Images::default) })
+        Ok(Self::over(file, size, forgetful))
+    }
+
+    fn over(file: File, size: u64, forgetful: bool) -> Self {
+        let images = forgetful.then(Images::default);
+        Self { file, size, images, old_bytes_max: OLD_BYTES_MAX }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -68,7 +76,14 @@ impl Store {
     fn keep(&mut self, range: Range<u64>) -> io::Result<()> {
         let Some(images) = &mut self.images else { return Ok(()) };
         images.begin(self.size);
-        for part in images.missing(range) {
+        let missing = images.missing(range);
+        let more: u64 = missing.iter().map(|part| part.end - part.start).sum();
+        if images.bytes() + more > self.old_bytes_max {
+            // A trim alone may be of 4 GiB. This change is durable too, and all before it.
+            images.clear();
+            return Ok(());
+        }
+        for part in missing {
             let mut old = vec![0; (part.end - part.start) as usize];
             self.file.read_exact_at(&mut old, part.start)?;
             images.keep(part.start, old);
@@ -91,7 +106,7 @@ impl Store {
     }
 
     /// Takes back what was not flushed.
-    pub(super) fn cut_power(&mut self, fate: Fate) -> io::Result<Lost> {
+    pub(crate) fn cut_power(&mut self, fate: Fate) -> io::Result<Lost> {
         let Some((_, old)) = self.images.as_mut().and_then(Images::take) else {
             return Ok(Lost::default());
         };
@@ -101,5 +116,24 @@ impl Store {
             lost.bytes += put_back(&self.file, offset, &bytes, &mut chance)?;
         }
         Ok(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client trims at once may be more than the memory that we have.
+    #[test]
+    fn beyond_its_memory_everything_so_far_is_durable() {
+        let mut store = Store::in_memory(1 << 20, true).unwrap();
+        store.old_bytes_max = 8192;
+        store.write(0, &[1; 4096]).unwrap();
+        store.clear(4096..1 << 20).unwrap();
+        assert_eq!(store.cut_power(Fate::All).unwrap(), Lost::default());
+        assert_eq!(store.read(0, 2).unwrap(), [1, 1]);
+        store.write(0, &[2; 4096]).unwrap();
+        assert_eq!(store.cut_power(Fate::All).unwrap().bytes, 4096);
+        assert_eq!(store.read(0, 2).unwrap(), [1, 1]);
     }
 }

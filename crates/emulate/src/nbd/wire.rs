@@ -73,6 +73,18 @@ pub(super) fn reply(cookie: u64, error: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A request without data.
+#[cfg(test)]
+pub(super) fn request(kind: u16, flags: u16, offset: u64, len: u32) -> Vec<u8> {
+    let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(7u64.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(len.to_be_bytes());
+    bytes
+}
+
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }
