@@ -20,7 +20,8 @@ pub(crate) fn profile(profile: &Profile) -> Result<(), Flaw> {
             .into_iter()
             .chain(about.sources.iter().map(|source| ("sources", source)));
     for (key, text) in texts {
-        if text.chars().any(|c| c.is_control() && c != '\n') {
+        // A name is quoted in messages of one line; a description may have several.
+        if text.chars().any(|c| c.is_control() && (c != '\n' || key == "name")) {
             return flaw(&format!("profile.{key}"), "it holds a control character");
         }
     }

@@ -19,6 +19,18 @@ fn every_shipped_profile_loads_under_its_own_name() {
     assert!(shipped().windows(2).all(|pair| pair[0].0 < pair[1].0), "alphabetical");
 }
 
+/// Messages are one line, and nothing that a file holds steers the terminal.
+#[test]
+fn what_a_file_holds_is_quoted_on_one_line() {
+    let text = find_shipped("aws-gp3").expect("it ships");
+    let key = text.replacen("[profile]", "[profile]\n\"\\u001b[2J\\n\" = 1", 1);
+    let error = Profile::from_toml(&key, "p.toml").unwrap_err().to_string();
+    assert!(error.starts_with("p.toml:") && error.contains("` [2J `"), "{error:?}");
+    let name = text.replacen("\"aws-gp3\"", "\"aws\\ngp3\"", 1);
+    let error = Profile::from_toml(&name, "p.toml").unwrap_err().to_string();
+    assert!(error.contains("profile.name: it holds a control character"), "{error:?}");
+}
+
 #[test]
 fn what_is_written_reads_back_equal() {
     for (name, text) in shipped() {

@@ -79,8 +79,8 @@ pub(super) fn read(text: &str, path: &str) -> Result<Profile, Error> {
     check::profile(&profile).map_err(|(field, cause)| Error::Impossible {
         path: path.to_owned(),
         line: line_of_field(text, &field),
-        field,
-        cause,
+        field: events::one_line(&field),
+        cause: events::one_line(&cause),
     })?;
     Ok(profile)
 }
@@ -101,7 +101,7 @@ fn parse<T: DeserializeOwned>(text: &str, path: &str) -> Result<T, Error> {
     toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = text.as_bytes()[..at].split(|&byte| byte == b'\n').count();
-        let cause = error.message().replace('\n', " ");
+        let cause = events::one_line(error.message());
         Error::Syntax { path: path.to_owned(), line, cause }
     })
 }

@@ -347,12 +347,13 @@ impl StudyFile {
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let mut parsed: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
-            Error::StudyFile { path: path.into(), line, cause: error.message().to_owned() }
+            let cause = events::one_line(error.message());
+            Error::StudyFile { path: path.into(), line, cause }
         })?;
         parsed.check().map_err(|(key, cause)| Error::StudyFile {
             path: path.into(),
             line: line_of(text, key),
-            cause: format!("{key}: {cause}"),
+            cause: events::one_line(&format!("{key}: {cause}")),
         })?;
         parsed.oltp.resolve();
         Ok(parsed)
@@ -531,6 +532,7 @@ mod tests {
         check_refused("[study]\nname = 'a'\n[oltp]\nwarmup = '5 parsecs'", "s.toml:4: ");
         check_refused("[study]\nname = '../x'", "s.toml:2: name: ");
         check_refused("[study\nname = 'a'", "s.toml:1: ");
+        check_refused("[study]\n\"\\u001b[2J\\n\" = 1", "s.toml:2: unknown field ` [2J `");
         check_refused(
             "[study]\nname = 'a'\n[probe]\nplan = 'slow'",
             "s.toml:4: unknown variant `slow`",

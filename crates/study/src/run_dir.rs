@@ -120,7 +120,8 @@ impl RunDir {
     }
 }
 
-/// Whether a directory holds nothing but the lock and what a killed write of the configuration left.
+/// Whether a directory holds nothing but the lock and what a killed write of the configuration
+/// left.
 fn only_begun(path: &Path) -> bool {
     let temporary = format!("{CONFIG}.tmp");
     fs::read_dir(path).is_ok_and(|entries| {
@@ -133,11 +134,19 @@ fn only_begun(path: &Path) -> bool {
 
 /// Reads a JSON file of the given shape.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read(path).map_err(Error::io(path, "read"))?;
-    serde_json::from_slice(&text).map_err(|error| Error::Artifact {
+    parse_json(&fs::read(path).map_err(Error::io(path, "read"))?, path, "JSON artifact")
+}
+
+/// Parses JSON of the given shape; `path` and `what` are for messages.
+pub fn parse_json<T: DeserializeOwned>(
+    text: &[u8],
+    path: &Path,
+    what: &'static str,
+) -> Result<T, Error> {
+    serde_json::from_slice(text).map_err(|error| Error::Artifact {
         path: path.into(),
-        what: "JSON artifact",
-        cause: error.to_string(),
+        what,
+        cause: events::one_line(&error.to_string()),
     })
 }
 

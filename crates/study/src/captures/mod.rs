@@ -114,13 +114,19 @@ impl Capture {
     /// A file that is missing, or is no account of this version.
     pub fn read(prefix: &Path) -> Result<Self, Error> {
         let path = Self::path(prefix);
-        let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+        Self::parse(&std::fs::read(&path).map_err(Error::io(&path, "read"))?, &path)
+    }
+
+    /// Parses the account of a capture; `path` is for messages.
+    ///
+    /// # Errors
+    /// A text that is no account of this version.
+    pub fn parse(text: &[u8], path: &Path) -> Result<Self, Error> {
         let what = "account of a capture";
-        let bad = |cause: String| Error::Artifact { path: path.clone(), what, cause };
-        let read: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        let read: Self = crate::run_dir::parse_json(text, path, what)?;
         if read.schema != SCHEMA {
-            let schema = read.schema;
-            return Err(bad(format!("it has schema {schema}, this version reads {SCHEMA}")));
+            let cause = format!("it has schema {}, this version reads {SCHEMA}", read.schema);
+            return Err(Error::Artifact { path: path.to_owned(), what, cause });
         }
         Ok(read)
     }

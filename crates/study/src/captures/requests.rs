@@ -50,7 +50,7 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
     let bad = |cause: String| Error::Artifact {
         path: path.to_owned(),
         what: "table of transactions",
-        cause,
+        cause: events::one_line(&cause),
     };
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or("").split(',').collect();

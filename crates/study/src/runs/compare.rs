@@ -132,7 +132,7 @@ fn rate_within(runs: &[Run], counts: fn(&oltp::Series) -> &[u32], unit: f64) -> 
     for run in runs {
         let series = &run.result.series;
         let first = (series.measure_from_s / series.interval_s).ceil() as usize;
-        let last = first + (run.result.measured_s / series.interval_s) as usize;
+        let last = first.saturating_add((run.result.measured_s / series.interval_s) as usize);
         let measured = counts(series).get(first..last.min(counts(series).len()))?;
         rates.extend(measured.iter().map(|count| f64::from(*count) * unit / series.interval_s));
     }

@@ -78,8 +78,8 @@ pub struct ServerRun {
     pub activity: Option<Activity>,
     /// What was seen from outside: I/O by layer and file class, processor time by whom.
     pub accounts: Option<ServerAccounts>,
-    /// What the time of its transactions went to, as measured, largest first; empty where their system
-    /// calls were not captured.
+    /// What the time of its transactions went to, as measured, largest first; empty where their
+    /// system calls were not captured.
     #[serde(default)]
     pub limits: Vec<Limit>,
     /// What the disk read since the load began, its warm-up included.
@@ -143,9 +143,16 @@ impl RunSet {
     /// # Errors
     /// A file that cannot be read or is not a set of this version.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
+        Self::parse(&std::fs::read(path).map_err(Error::io(path, "read"))?, path)
+    }
+
+    /// Parses the text of a set; `path` is for messages.
+    ///
+    /// # Errors
+    /// A text that is not a set of this version.
+    pub fn parse(text: &[u8], path: &Path) -> Result<Self, Error> {
         let bad = |cause: String| Error::Artifact { path: path.to_owned(), what: WHAT, cause };
-        let set: Self = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        let set: Self = crate::run_dir::parse_json(text, path, WHAT)?;
         if set.schema != SCHEMA {
             return Err(bad(format!("it has schema {}, this version reads {SCHEMA}", set.schema)));
         }
