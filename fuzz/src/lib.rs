@@ -1,7 +1,12 @@
-//! Fuzzing of the trace readers; see `docs/guide/fuzzing.md`.
+//! What every fuzz target does with its bytes; see `docs/guide/fuzzing.md`. The ordinary tests include
+//! these files and run them on the seeds.
 
 #![forbid(unsafe_code)]
 
-mod entry;
+pub mod dbms;
+pub mod emulate;
+mod formats;
+pub mod profile;
+pub mod study;
 
-pub use entry::check;
+pub use self::formats::check;

@@ -2,6 +2,7 @@
 
 mod authority;
 mod errors;
+mod fuzz_seeds;
 mod instance;
 mod logins;
 mod lossy;

@@ -2,5 +2,6 @@
 
 mod directory;
 mod faults;
+mod fuzz_seeds;
 mod nbd;
 mod support;
