@@ -1,5 +1,5 @@
-//! Structure that the compiler does not check: which crate may use which, and that inner crates
-//! stay pure.
+//! Structure that the compiler does not check: which crate may use which, that inner crates stay
+//! pure, and that all modules with parts look alike.
 
 use std::fs;
 use std::path::Path;
@@ -71,10 +71,32 @@ pub fn check() -> anyhow::Result<()> {
     for name in ORDER {
         warnings_listed(&crates.join(name).join("src"), &listed, &mut found)?;
     }
+    for folder in ["crates", "xtask/src", "fuzz/src"] {
+        modules(&crate::root().join(folder), &mut found)?;
+    }
     if !found.is_empty() {
         bail!("tidy:\n  {}", found.join("\n  "));
     }
-    println!("tidy: arrows point inward, inner crates are pure, warnings are documented");
+    println!(
+        "tidy: arrows point inward, inner crates are pure, warnings are documented, modules with \
+         parts have a mod.rs"
+    );
+    Ok(())
+}
+
+/// Modules that are both a file and a folder: one with parts of its own is `name/mod.rs`.
+fn modules(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let file = path.with_extension("rs");
+        if file.is_file() {
+            found.push(format!("{}: belongs into {}/mod.rs", file.display(), path.display()));
+        }
+        modules(&path, found)?;
+    }
     Ok(())
 }
 
@@ -158,7 +180,7 @@ fn pure(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{dependencies, impurity, without_tests};
+    use super::{dependencies, impurity, modules, without_tests};
 
     #[test]
     fn impure_code_is_named_and_comments_are_not() {
@@ -174,6 +196,20 @@ mod tests {
     fn code_behind_a_test_module_is_kept() {
         let text = "a\n#[cfg(test)]\nmod t;\nb\n#[cfg(test)]\nmod u {\n    x {\n    }\n}\nc\n";
         assert_eq!(without_tests(text), "a\nb\nc\n");
+    }
+
+    #[test]
+    fn a_module_is_a_file_or_a_folder() {
+        let root = std::env::temp_dir().join(format!("wearmark-tidy-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        for file in ["a/mod.rs", "a/b/mod.rs", "a/b.rs", "c.rs"] {
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        let mut found = Vec::new();
+        modules(&root, &mut found).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("a/b.rs"), "{found:?}");
     }
 
     #[test]
