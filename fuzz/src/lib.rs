@@ -1,5 +1,5 @@
-//! What every fuzz target does with its bytes; see `docs/guide/fuzzing.md`. The ordinary tests include
-//! these files and run them on the seeds.
+//! What every fuzz target does with its bytes; see `docs/guide/fuzzing.md`. The ordinary tests
+//! include these files and run them on the seeds.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,8 @@ use study::result::StudyResult;
 use study::runs::{self, RunSet};
 use study::{Error, run_dir};
 
-/// Reads the text as a study file. One that is read says the same when it is written and read again.
+/// Reads the text as a study file. One that is read says the same when it is written and read
+/// again.
 pub fn check_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match StudyFile::parse(text, Path::new("fuzz")) {

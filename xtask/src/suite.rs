@@ -1,8 +1,8 @@
 //! The test programs of the workspace: built and linted in one pass, run one after the other, with
 //! every skip and every second attempt named at the end.
 //!
-//! libtest hides what a passing test prints, so a test that skipped would look like one that passed.
-//! The programs run with `--show-output`; lines that start with `skipped: ` are collected.
+//! libtest hides what a passing test prints, so a test that skipped would look like one that
+//! passed. The programs run with `--show-output`; lines that start with `skipped: ` are collected.
 
 use std::collections::BTreeMap;
 use std::fs::File;

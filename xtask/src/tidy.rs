@@ -1,5 +1,5 @@
 //! Structure that the compiler does not check: which crate may use which, that inner crates stay
-//! pure, and that all modules with parts look alike.
+//! pure, that all modules with parts look alike, and that no line is too long.
 
 use std::fs;
 use std::path::Path;
@@ -42,6 +42,12 @@ const IMPURE: &[&str] = &[
 /// What an inner crate must not depend on, besides crates that stand outside of it.
 const IMPURE_DEPENDENCIES: &[&str] = &["rustix", "libc", "io-uring", "tempfile"];
 
+/// Longest line of a source, in characters; rustfmt's `max_width`.
+const COLUMNS: usize = 100;
+
+/// Below `crates`: texts that are compared as they are.
+const WIDE: &[&str] = &["profile/src/tests.rs", "report/tests/it/text.rs"];
+
 /// Fails with every violation found.
 pub fn check() -> anyhow::Result<()> {
     let crates = crate::root().join("crates");
@@ -71,33 +77,47 @@ pub fn check() -> anyhow::Result<()> {
     for name in ORDER {
         warnings_listed(&crates.join(name).join("src"), &listed, &mut found)?;
     }
-    for folder in ["crates", "xtask/src", "fuzz/src"] {
-        modules(&crate::root().join(folder), &mut found)?;
+    for folder in ["crates", "xtask/src", "fuzz/src", "fuzz/fuzz_targets"] {
+        sources(&crate::root().join(folder), &mut found)?;
     }
     if !found.is_empty() {
         bail!("tidy:\n  {}", found.join("\n  "));
     }
     println!(
         "tidy: arrows point inward, inner crates are pure, warnings are documented, modules with \
-         parts have a mod.rs"
+         parts have a mod.rs, no line is too long"
     );
     Ok(())
 }
 
-/// Modules that are both a file and a folder: one with parts of its own is `name/mod.rs`.
-fn modules(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
+/// Modules that are both a file and a folder (one with parts of its own is `name/mod.rs`), and
+/// lines of sources that are too long, which rustfmt leaves alone in comments, texts and macros.
+fn sources(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
-        if !path.is_dir() {
-            continue;
+        let shown = path.display();
+        if path.is_dir() {
+            let file = path.with_extension("rs");
+            if file.is_file() {
+                found.push(format!("{}: belongs into {shown}/mod.rs", file.display()));
+            }
+            sources(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !is_wide(&path) {
+            let text = fs::read_to_string(&path)?;
+            for (index, _) in text.lines().enumerate().filter(|(_, line)| is_long(line)) {
+                found.push(format!("{shown}:{}: longer than {COLUMNS} columns", index + 1));
+            }
         }
-        let file = path.with_extension("rs");
-        if file.is_file() {
-            found.push(format!("{}: belongs into {}/mod.rs", file.display(), path.display()));
-        }
-        modules(&path, found)?;
     }
     Ok(())
+}
+
+fn is_wide(path: &Path) -> bool {
+    WIDE.iter().any(|wide| path.starts_with(crate::root().join("crates").join(wide)))
+}
+
+fn is_long(line: &str) -> bool {
+    line.chars().count() > COLUMNS
 }
 
 /// Codes of `Warning::new(stage, "code", ...)` that `docs/reference/warnings.md` does not list.
@@ -180,7 +200,7 @@ fn pure(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{dependencies, impurity, modules, without_tests};
+    use super::{COLUMNS, dependencies, impurity, sources, without_tests};
 
     #[test]
     fn impure_code_is_named_and_comments_are_not() {
@@ -199,17 +219,22 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_a_file_or_a_folder() {
+    fn a_module_is_a_file_or_a_folder_and_its_lines_are_short() {
         let root = std::env::temp_dir().join(format!("wearmark-tidy-{}", std::process::id()));
         std::fs::create_dir_all(root.join("a/b")).unwrap();
         for file in ["a/mod.rs", "a/b/mod.rs", "a/b.rs", "c.rs"] {
             std::fs::write(root.join(file), "").unwrap();
         }
+        // Characters count, not bytes.
+        let (fits, long) = ("\u{2588}".repeat(COLUMNS), "x".repeat(COLUMNS + 1));
+        std::fs::write(root.join("c.rs"), format!("{fits}\n// {long}\n")).unwrap();
         let mut found = Vec::new();
-        modules(&root, &mut found).unwrap();
+        sources(&root, &mut found).unwrap();
         std::fs::remove_dir_all(&root).unwrap();
-        assert_eq!(found.len(), 1, "{found:?}");
+        found.sort();
+        assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("a/b.rs"), "{found:?}");
+        assert!(found[1].contains("c.rs:2: longer"), "{found:?}");
     }
 
     #[test]

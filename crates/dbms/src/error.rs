@@ -1,7 +1,7 @@
 //! What can go wrong with a server, and what the user can do about it.
 //!
-//! Every message names its place (a directory, a socket, a program), every hint the next step. Tested
-//! in `tests/it/errors.rs`, where real servers are driven into them.
+//! Every message names its place (a directory, a socket, a program), every hint the next step.
+//! Tested in `tests/it/errors.rs`, where real servers are driven into them.
 
 use std::path::PathBuf;
 
@@ -328,8 +328,9 @@ impl Error {
             }
             Self::Cancelled { .. } => "start again; it begins anew".to_owned(),
             Self::Address { .. } => "write postgresql://user:password@host:5432/database or \
-                 mysql://user:password@host:3306/database; a unix socket is ?socket=/path; other parameters: sslmode, sslrootcert, cleartext_password, \
-                 connect_timeout, answer_timeout"
+                 mysql://user:password@host:3306/database; a unix socket is ?socket=/path; other \
+                 parameters: sslmode, sslrootcert, cleartext_password, connect_timeout, \
+                 answer_timeout"
                 .to_owned(),
             _ => "check the path, its permissions and the free space".to_owned(),
         }

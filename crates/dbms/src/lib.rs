@@ -1,8 +1,8 @@
 //! Private database servers, and the protocols that talk to them.
 //!
 //! `dbms` knows servers and nothing of workloads: it creates an instance of PostgreSQL or MariaDB
-//! in directories of its own, runs it as an ordinary user, watches it, and removes it; and it speaks
-//! each server's own protocol over a unix socket or TCP.
+//! in directories of its own, runs it as an ordinary user, watches it, and removes it; and it
+//! speaks each server's own protocol over a unix socket or TCP.
 
 #![forbid(unsafe_op_in_unsafe_fn)]
 

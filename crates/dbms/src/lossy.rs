@@ -34,8 +34,8 @@ mod tests {
     use super::*;
     use crate::instance::process::{Launch, Process};
 
-    /// Runs a shell script in a forgetful directory that holds `old` and `other`, cuts the power and
-    /// tells what is there.
+    /// Runs a shell script in a forgetful directory that holds `old` and `other`, cuts the power
+    /// and tells what is there.
     fn after(script: &str, lies: bool, fate: Option<Fate>) -> Option<(Vec<String>, Lost)> {
         if let Some(why) = Lossy::missing() {
             println!("skipped: {why}");

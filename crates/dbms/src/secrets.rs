@@ -1,9 +1,9 @@
 //! Passwords and settings of a login that stand elsewhere than in its URL.
 //!
 //! PostgreSQL: `PGPASSWORD`, then the password file (`PGPASSFILE` or `~/.pgpass`; PostgreSQL 17
-//! manual, section 32.16), and `PGSSLMODE`, `PGSSLROOTCERT`, `PGCONNECT_TIMEOUT`. MariaDB and MySQL:
-//! `MYSQL_PWD`, then `~/.my.cnf` (groups `client`, `client-mariadb`, `mariadb-client`). What the URL
-//! says comes first. Tested with tables of files.
+//! manual, section 32.16), and `PGSSLMODE`, `PGSSLROOTCERT`, `PGCONNECT_TIMEOUT`. MariaDB and
+//! MySQL: `MYSQL_PWD`, then `~/.my.cnf` (groups `client`, `client-mariadb`, `mariadb-client`). What
+//! the URL says comes first. Tested with tables of files.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,9 +1,10 @@
 //! A loop device over a file of a served directory, so that file systems and schedulers of the
 //! kernel stand above the modelled device.
 //!
-//! `losetup` of util-linux attaches and detaches it. Flushes reach the model as flushes, forced writes
-//! as a write and a flush, discards as trims. The loop driver serves flushes and discards of a cgroup
-//! one after the other in one worker: a program in a blkio cgroup of its own does not wait for them.
+//! `losetup` of util-linux attaches and detaches it. Flushes reach the model as flushes, forced
+//! writes as a write and a flush, discards as trims. The loop driver serves flushes and discards of
+//! a cgroup one after the other in one worker: a program in a blkio cgroup of its own does not wait
+//! for them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

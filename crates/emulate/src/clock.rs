@@ -10,7 +10,8 @@ pub(crate) fn now_ns() -> u64 {
 /// Asks for exact timers and for a place before ordinary threads; what is refused is done without.
 ///
 /// Not a real-time class: on a machine of two processors such a thread, woken across processors,
-/// starves the kernel's own workers behind loop devices (a random read then takes 30 us instead of 6).
+/// starves the kernel's own workers behind loop devices (a random read then takes 30 us instead of
+/// 6).
 pub(crate) fn punctual() {
     // SAFETY: both calls take numbers, concern the calling thread and touch no memory.
     unsafe {

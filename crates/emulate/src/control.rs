@@ -1,8 +1,8 @@
 //! Orders to devices that are being served, from another terminal.
 //!
 //! An emulation listens at a socket in the abstract name space (unix(7)) that is named after its
-//! directory, so that nothing is left behind by `kill -9`. Such sockets have no permissions; whoever
-//! is neither this user nor root is turned away by the credentials of the peer.
+//! directory, so that nothing is left behind by `kill -9`. Such sockets have no permissions;
+//! whoever is neither this user nor root is turned away by the credentials of the peer.
 //!
 //! A question is words, one a line; the answer is `ok` or `error` and a text.
 

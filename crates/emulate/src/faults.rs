@@ -1,5 +1,5 @@
-//! Faults to order: a device that stops working, that fails in one place, that answers nothing for a
-//! while.
+//! Faults to order: a device that stops working, that fails in one place, that answers nothing for
+//! a while.
 
 use std::ops::Range;
 

@@ -1,14 +1,14 @@
 //! A device model served in real time, so that programs run on a device that is not there.
 //!
 //! [`Emulation`] serves any [`model::Device`] under directories of the user: every read that misses
-//! the kernel's cache, every write, sync and trim of the files in them takes the time that the model
-//! says. One thread per device runs an event loop ([`serve`]); the model is asked in real time
-//! ([`line`]); a directory comes in through FUSE ([`fuse`]), a block device through a socket
+//! the kernel's cache, every write, sync and trim of the files in them takes the time that the
+//! model says. One thread per device runs an event loop ([`serve`]); the model is asked in real
+//! time ([`line`]); a directory comes in through FUSE ([`fuse`]), a block device through a socket
 //! ([`nbd`]). [`Lossy`] serves a directory without a device, for power cuts alone.
 //!
 //! It is an honest device: what was synced survives a crash of the emulator, and of the power
-//! ([`Emulation::cut_power`]); what was not may be lost, by sectors, never more. It does not survive
-//! a crash of the machine that it runs on: the directory below is written, not synced.
+//! ([`Emulation::cut_power`]); what was not may be lost, by sectors, never more. It does not
+//! survive a crash of the machine that it runs on: the directory below is written, not synced.
 //!
 //! Tested in virtual time (`line.rs`), against oracles (`fuse/layout.rs`, `fuse/images.rs`), and on
 //! real mounts in `tests/it`.

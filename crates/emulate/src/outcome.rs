@@ -88,7 +88,8 @@ impl Outcome {
             return Vec::new();
         }
         let message = format!(
-            "{}: 1 % of the answers left {late:.0} us late or more, where the device takes {:.0} us",
+            "{}: 1 % of the answers left {late:.0} us late or more, where the device takes \
+             {:.0} us",
             self.device, self.service_us_p50
         );
         let hint = "run it with fewer other programs, or emulate a slower device";

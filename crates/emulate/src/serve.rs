@@ -66,8 +66,8 @@ pub(crate) fn instant_device() -> Box<dyn Device> {
 
 type Payload = (usize, Vec<u8>);
 
-/// How late sleeps end on this machine: 5 us on one, 50 us on a virtual one whose processor the host
-/// has to wake. So long before an answer is due the thread watches the clock instead.
+/// How late sleeps end on this machine: 5 us on one, 50 us on a virtual one whose processor the
+/// host has to wake. So long before an answer is due the thread watches the clock instead.
 struct Sleeps {
     spin_ns: u64,
     least_ns: u64,
@@ -271,8 +271,8 @@ impl<'a> Server<'a> {
 mod tests {
     use super::Sleeps;
 
-    /// Sleeps that end late by 20 to 70 us: the clock is watched for as long as all but the last few
-    /// of them need, and no longer than the bound.
+    /// Sleeps that end late by 20 to 70 us: the clock is watched for as long as all but the last
+    /// few of them need, and no longer than the bound.
     #[test]
     fn the_clock_is_watched_for_as_long_as_sleeps_are_late() {
         let mut rng = stats::rng::Rng::new(1);

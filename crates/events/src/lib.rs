@@ -13,8 +13,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A text from outside (a server's message, a key of a user's file) as part of a one-line error: what
-/// would end the line or steer the terminal becomes a space.
+/// A text from outside (a server's message, a key of a user's file) as part of a one-line error:
+/// what would end the line or steer the terminal becomes a space.
 pub fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

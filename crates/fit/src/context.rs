@@ -3,8 +3,8 @@
 //! The lines stay those of the cells. A table of the commit load replaces the cells' tables of its
 //! operation and pattern at its size, and all of them that depend on what came before (a flush, an
 //! idle gap): the load has both in the proportion in which a database has them. The mixed-load
-//! penalty and waiting for the other actor are in the measured times *and* in the model, so the load
-//! is then simulated on the profile and every table is scaled until the means agree.
+//! penalty and waiting for the other actor are in the measured times *and* in the model, so the
+//! load is then simulated on the profile and every table is scaled until the means agree.
 
 use profile::linear::{LinearSpec, Pattern, ResidualSpec};
 use profile::{DeviceSpec, Profile};

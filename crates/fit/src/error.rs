@@ -9,8 +9,8 @@ use thiserror::Error;
 pub enum FitError {
     /// Nothing to fit a line to.
     #[error(
-        "the measurements hold no read or write at depth 1 in a closed loop ({cells} cells in all), \
-         so there is no line to fit"
+        "the measurements hold no read or write at depth 1 in a closed loop ({cells} cells in \
+         all), so there is no line to fit"
     )]
     NothingAtDepthOne {
         /// Cells in the measurements.

@@ -10,16 +10,16 @@
 //!    ends.
 //! 4. **Mixed load and durability** (`mixed`, `durability`): reads among writes, flushes, O_DSYNC.
 //! 5. **Write cache** (`cache`): only where the rate over time shows a burst and then a stall.
-//! 6. **Check** (`check`): every closed cell is run again in virtual time on the fitted profile, and
-//!    the difference is reported per cell.
+//! 6. **Check** (`check`): every closed cell is run again in virtual time on the fitted profile,
+//!    and the difference is reported per cell.
 //! 7. **Commit load** (`context`): where it was measured, its distributions take the place of those
 //!    of the cells for the requests that it has, scaled so that the load simulated on the profile
 //!    has its measured means.
 //!
 //! What the measurements do not cover is filled from what they do, marked `assumed` in the profile
-//! and named in the notes. [`measurement`] is what a probe run measured, [`commit_load`] the load that
-//! commits, by which both the probe and the fit know it. Pure: no I/O, no clock. Tested by fitting measurements that a known model
-//! made.
+//! and named in the notes. [`measurement`] is what a probe run measured, [`commit_load`] the load
+//! that commits, by which both the probe and the fit know it. Pure: no I/O, no clock. Tested by
+//! fitting measurements that a known model made.
 
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,8 @@
 //!
 //! The input is what the tracer writes for a device under load: five events per request (queued,
 //! allocated, inserted, issued, completed), 32 requests in flight, completions out of order. Bytes
-//! come from memory, so that the reader is measured and not the page cache; blkparse reads its file.
+//! come from memory, so that the reader is measured and not the page cache; blkparse reads its
+//! file.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -69,7 +70,8 @@ fn text(events: &[Event]) -> Vec<u8> {
         let tail = if letter == 'C' { "0" } else { "postgres" };
         let cpu = index % 2;
         text += &format!(
-            "259,0  {cpu:3} {index:8} {seconds:5}.{nanos:09} {pid:5} {letter:>2} {rwbs:>3} {sector} + 8 [{tail}]\n"
+            "259,0  {cpu:3} {index:8} {seconds:5}.{nanos:09} {pid:5} {letter:>2} {rwbs:>3} \
+             {sector} + 8 [{tail}]\n"
         );
     }
     text.into_bytes()

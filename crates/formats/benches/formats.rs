@@ -4,7 +4,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use formats::own;
 use trace::generate::{OltpLike, oltp_like};
 
-/// Under foreign load, compare the processor time that `own/read` prints rather than the wall clock.
+/// Under foreign load, compare the processor time that `own/read` prints rather than the wall
+/// clock.
 fn own_format(criterion: &mut Criterion) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("oltp.parquet");

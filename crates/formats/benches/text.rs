@@ -1,10 +1,10 @@
-//! How fast text traces are read: from a file in the page cache into validated columns, per core and
-//! on two threads, beside the `csv` crate and mawk on the same lines in the same run.
+//! How fast text traces are read: from a file in the page cache into validated columns, per core
+//! and on two threads, beside the `csv` crate and mawk on the same lines in the same run.
 //!
-//! Times are CPU times of the process (`/proc/self/schedstat`), medians of several rounds in which the
-//! readers take turns, so that a busy machine disturbs all of them alike; the speed-up of two threads
-//! is from wall times and needs an idle machine. Lines have the widths and the mix of real ones; four
-//! million of them, so that no branch predictor learns the file.
+//! Times are CPU times of the process (`/proc/self/schedstat`), medians of several rounds in which
+//! the readers take turns, so that a busy machine disturbs all of them alike; the speed-up of two
+//! threads is from wall times and needs an idle machine. Lines have the widths and the mix of real
+//! ones; four million of them, so that no branch predictor learns the file.
 
 use std::fmt::Write as _;
 use std::path::Path;

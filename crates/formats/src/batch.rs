@@ -156,7 +156,8 @@ impl Batch {
         self.has_service
     }
 
-    /// Replaces the service times, for formats of which only some traces have them. As many as rows.
+    /// Replaces the service times, for formats of which only some traces have them. As many as
+    /// rows.
     pub(super) fn set_service(&mut self, service: Option<Vec<u64>>) {
         self.has_service = service.is_some();
         self.service = service.unwrap_or_default();

@@ -19,7 +19,8 @@ use super::words::newline;
 pub enum Times {
     /// The start of the trace: kept as they are.
     Relative,
-    /// A calendar or the start of a machine: the smallest one becomes zero, and the origin keeps it.
+    /// A calendar or the start of a machine: the smallest one becomes zero, and the origin keeps
+    /// it.
     Absolute,
 }
 
@@ -29,8 +30,8 @@ pub trait LineFormat: Send + Sync {
     /// or calls [`Batch::skip_line`] for a line that rightly holds none (a header).
     fn line(&self, line: &[u8], out: &mut Batch) -> Result<(), Cause>;
 
-    /// Takes whole lines. `Err` gives the position of the first bad line in `text`; rows in front of
-    /// it are in `out`. Formats that are read fast override this; the answer must be the same.
+    /// Takes whole lines. `Err` gives the position of the first bad line in `text`; rows in front
+    /// of it are in `out`. Formats that are read fast override this; the answer must be the same.
     fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
         let mut start = 0;
         while start < text.len() {

@@ -1,7 +1,7 @@
 //! Which format an input has: every format looks at its start and says how well it fits.
 //!
-//! Lines of five whole numbers are SSDsim's, MQSim's, DiskSim's or Tencent's; each of them judges by
-//! what it could mean (see their files), and what else it could have been is kept in
+//! Lines of five whole numbers are SSDsim's, MQSim's, DiskSim's or Tencent's; each of them judges
+//! by what it could mean (see their files), and what else it could have been is kept in
 //! [`Detected::others`]. A format that was named is taken at its word where its lines read at all.
 
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! DiskSim's default ("ascii") traces (J. Bucy et al., "The DiskSim Simulation Environment Version 4.0
-//! Reference Manual", CMU-PDL-08-101, section 8.1).
+//! DiskSim's default ("ascii") traces (J. Bucy et al., "The DiskSim Simulation Environment Version
+//! 4.0 Reference Manual", CMU-PDL-08-101, section 8.1).
 //!
-//! `time device block count flags`, separated by blanks: time of arrival in decimal **milliseconds**,
-//! block and count in 512-byte blocks, flags in hexadecimal, bit 0 set for a read. Other flags
-//! (priority, asynchronous) say nothing here. A stream is `devN`.
+//! `time device block count flags`, separated by blanks: time of arrival in decimal
+//! **milliseconds**, block and count in 512-byte blocks, flags in hexadecimal, bit 0 set for a
+//! read. Other flags (priority, asynchronous) say nothing here. A stream is `devN`.
 
 #![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
 
@@ -41,7 +41,8 @@ pub(super) static ENTRY: Entry = Entry {
     times: Times::Relative,
     has_service: false,
     stream_prefix: "dev",
-    grammar: "a DiskSim line is time_ms device block count flags with bit 0 of the flags for a read",
+    grammar: "a DiskSim line is time_ms device block count flags with bit 0 of the flags for a \
+              read",
     parts: None,
 };
 

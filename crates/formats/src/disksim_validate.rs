@@ -4,8 +4,8 @@
 //! A line is `R|W kind block count service gap`: kind is `Hit`, `Miss`, `Doub` or `Trip` (what the
 //! disk's buffer made of it), block and count are 512-byte blocks, service and gap are us with
 //! decimals. One request was outstanding at a time: the next arrives `gap` after this one has
-//! completed. So arrivals are reconstructed, due = the completion before + its gap, and the first is
-//! due at zero; the origin says that the trace is a closed loop.
+//! completed. So arrivals are reconstructed, due = the completion before + its gap, and the first
+//! is due at zero; the origin says that the trace is a closed loop.
 //!
 //! Tested with lines made here and with the published traces.
 
@@ -182,9 +182,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_trace_or_an_error(pieces in prop::collection::vec(prop::sample::select(vec![
-            "R ", "W ", "Hit ", "Miss ", "5 ", "0.5 ", "\n", "1e3 ", "-", "99999999999999999999 ",
-        ]), 0..60)) {
+        fn any_text_is_a_trace_or_an_error(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "R ", "W ", "Hit ", "Miss ", "5 ", "0.5 ", "\n", "1e3 ", "-",
+                "99999999999999999999 ",
+            ]), 0..60),
+        ) {
             if let Ok((trace, _)) = parse(&pieces.concat()) {
                 prop_assert_eq!(trace.validate(), Ok(()));
             }

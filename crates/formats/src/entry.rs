@@ -33,8 +33,8 @@ pub(super) struct Start<'a> {
 /// How well an input fits a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Guess {
-    /// 100 for a magic number or a header line that nothing else has; 50 and more for lines that all
-    /// fit and are plausible; less where something speaks against it.
+    /// 100 for a magic number or a header line that nothing else has; 50 and more for lines that
+    /// all fit and are plausible; less where something speaks against it.
     pub score: u8,
     /// What says so, a few words.
     pub evidence: String,

@@ -1,4 +1,5 @@
-//! From decoded rows to a trace: times from the start, rows in the order of time, streams in theirs.
+//! From decoded rows to a trace: times from the start, rows in the order of time, streams in
+//! theirs.
 
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 //!
 //! `time, latency, direction, block size[, offset[, priority...]]`: time in ms when it completed,
 //! latency in ns, direction 0 read, 1 write, 2 trim, offset in bytes. A request is due when it was
-//! issued, time - latency, which is as exact as the log: 1 ms. Without offsets a log is no trace and
-//! is refused. The name of the file says which latency it is (`_lat` from submission on, `_clat` from
-//! the kernel's acceptance on); its lines do not.
+//! issued, time - latency, which is as exact as the log: 1 ms. Without offsets a log is no trace
+//! and is refused. The name of the file says which latency it is (`_lat` from submission on,
+//! `_clat` from the kernel's acceptance on); its lines do not.
 //!
 //! Tested with lines made here and with the log of a captured run.
 
@@ -140,9 +140,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_trace_or_an_error(pieces in prop::collection::vec(prop::sample::select(vec![
-            "1", ", ", "0", "18446744073709551615", "\n", "x", " ",
-        ]), 0..60)) {
+        fn any_text_is_a_trace_or_an_error(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "1", ", ", "0", "18446744073709551615", "\n", "x", " ",
+            ]), 0..60),
+        ) {
             if let Ok(trace) = parse(&pieces.concat()) {
                 prop_assert_eq!(trace.validate(), Ok(()));
             }

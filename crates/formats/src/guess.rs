@@ -51,8 +51,8 @@ pub(super) fn rate_per_s(rows: &Batch) -> Option<f64> {
     (last > first).then(|| rows.count() as f64 / ((last - first) as f64 * 1e-9))
 }
 
-/// The guess of a format whose lines nothing else reads like: 90, or 60 where one line in ten is bad,
-/// or 30.
+/// The guess of a format whose lines nothing else reads like: 90, or 60 where one line in ten is
+/// bad, or 30.
 pub(super) fn guess_by_lines(
     start: &Start<'_>,
     format: &dyn LineFormat,

@@ -196,9 +196,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_trace_or_an_error(pieces in prop::collection::vec(prop::sample::select(vec![
-            "1", ",", "WR", "RD", "18446744073709551615", "\n", "x", "1.5", "1e9",
-        ]), 0..60)) {
+        fn any_text_is_a_trace_or_an_error(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "1", ",", "WR", "RD", "18446744073709551615", "\n", "x", "1.5", "1e9",
+            ]), 0..60),
+        ) {
             if let Ok((trace, _)) = parse(&format!("{EXAMPLE}{}", pieces.concat())) {
                 prop_assert_eq!(trace.validate(), Ok(()));
             }

@@ -2,12 +2,12 @@
 //! "UNIX disk access patterns", USENIX Winter 1993, describes what was traced).
 //!
 //! A text header describes machine and disks and ends with a form feed. Records follow, big-endian
-//! 32-bit words: `size in bytes, version << 16 | kind, seconds, microseconds, start, stop, length in
-//! bytes, block, device, driver, cylinder, flags, info[, queue length]`. Time is when the request
-//! was queued, from the start of the trace; start and stop are us after that: issue and completion.
-//! Blocks have the disk's `sectorsize` of the header (256 bytes on the disks of 1992: block / sectors
-//! per cylinder is the cylinder field). Flag bit 0 is a read. Kind 1 is an I/O; others are counted.
-//! The disk is bits 8 to 15 of the device and becomes the stream.
+//! 32-bit words: `size in bytes, version << 16 | kind, seconds, microseconds, start, stop, length
+//! in bytes, block, device, driver, cylinder, flags, info[, queue length]`. Time is when the
+//! request was queued, from the start of the trace; start and stop are us after that: issue and
+//! completion. Blocks have the disk's `sectorsize` of the header (256 bytes on the disks of 1992:
+//! block / sectors per cylinder is the cylinder field). Flag bit 0 is a read. Kind 1 is an I/O;
+//! others are counted. The disk is bits 8 to 15 of the device and becomes the stream.
 //!
 //! Worked out from a trace and from how DiskSim reads it. Tested with records built here.
 

@@ -1,17 +1,17 @@
 //! Large pages for large columns.
 //!
-//! A trace of a hundred million requests is 2.3 GB of columns. Touched for the first time in pages of
-//! 4 KiB, the kernel takes as long to hand that memory out as we to fill it (4.8 of 16.4 ns a request
-//! on the machine where this was written); in pages of 2 MiB it takes a fifth. Where transparent huge
-//! pages are `always` nothing changes, where they are `never` nothing happens.
+//! A trace of a hundred million requests is 2.3 GB of columns. Touched for the first time in pages
+//! of 4 KiB, the kernel takes as long to hand that memory out as we to fill it (4.8 of 16.4 ns a
+//! request on the machine where this was written); in pages of 2 MiB it takes a fifth. Where
+//! transparent huge pages are `always` nothing changes, where they are `never` nothing happens.
 //!
 //! Tests: the content of buffers of any size and alignment stays
 //! as it was.
 
 #![allow(unsafe_code)]
 
-/// Size of the pages asked for: those of x86-64, and of aarch64 with small base pages. Where they have
-/// another size the advice applies to what fits.
+/// Size of the pages asked for: those of x86-64, and of aarch64 with small base pages. Where they
+/// have another size the advice applies to what fits.
 const PAGE_BYTES: usize = 2 << 20;
 
 /// Room for `count` values, not touched yet, in large pages where the kernel has them.

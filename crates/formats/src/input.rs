@@ -1,8 +1,8 @@
 //! Where the bytes of a trace come from: a file or standard input, plain, gzip or zstd.
 //!
-//! Compression is recognised by its magic (RFC 1952 section 2.3.1, RFC 8878 section 3.1.1), never by
-//! the name, and undone while reading; several members or frames in a row are one input. A stream
-//! that ends early or is corrupt is an error with its place in the decompressed bytes.
+//! Compression is recognised by its magic (RFC 1952 section 2.3.1, RFC 8878 section 3.1.1), never
+//! by the name, and undone while reading; several members or frames in a row are one input. A
+//! stream that ends early or is corrupt is an error with its place in the decompressed bytes.
 //!
 //! Tests: all three forms of one text, cut short, read in trickles.
 
@@ -115,8 +115,8 @@ impl Input {
         Ok(&self.start[..count.min(self.start.len())])
     }
 
-    /// Reads some bytes; zero only at the end. Every reader of a trace comes here for each piece, so
-    /// that endless inputs, and small ones that decompress to endless ones, can be stopped.
+    /// Reads some bytes; zero only at the end. Every reader of a trace comes here for each piece,
+    /// so that endless inputs, and small ones that decompress to endless ones, can be stopped.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize> {
         if self.stop.is_wanted() {
             return Err(Error::Interrupted { path: self.path.clone() });

@@ -1,13 +1,13 @@
 //! Traces on disk: one file per format, and [`read`], which tells them apart.
 //!
 //! [`own`] keeps everything a [`Trace`] holds; the others are what public archives and other tools
-//! use. A format is recognised by what the file contains, never by its name, and [`read`] says what it
-//! saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a format
-//! implements is in [`decode`], what it decodes into in [`batch`].
+//! use. A format is recognised by what the file contains, never by its name, and [`read`] says what
+//! it saw and what is suspect. Adding a format is one file and one entry in `table.rs`; what a
+//! format implements is in [`decode`], what it decodes into in [`batch`].
 //!
-//! An edge crate: it opens files, starts threads and maps memory. `unsafe` stands in two files only,
-//! `machine.rs` (vector instructions) and `huge.rs` (large pages), each property-tested against safe
-//! code.
+//! An edge crate: it opens files, starts threads and maps memory. `unsafe` stands in two files
+//! only, `machine.rs` (vector instructions) and `huge.rs` (large pages), each property-tested
+//! against safe code.
 
 #![deny(unsafe_code)]
 

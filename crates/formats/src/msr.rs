@@ -1,9 +1,9 @@
 //! MSR Cambridge CSV (D. Narayanan, A. Donnelly and A. Rowstron, "Write Off-Loading", FAST 2008;
 //! SNIA IOTTA).
 //!
-//! `filetime,host,disk,Read|Write,offset,size,response`, no header. Times are Windows FILETIME: 100 ns
-//! since 1601; the response is in the same unit and becomes the service time; offset and size are in
-//! bytes. A stream is
+//! `filetime,host,disk,Read|Write,offset,size,response`, no header. Times are Windows FILETIME: 100
+//! ns since 1601; the response is in the same unit and becomes the service time; offset and size
+//! are in bytes. A stream is
 //! `host_disk`. The order of the archive's files is that of completion, so rows may
 //! stand behind later ones.
 
@@ -94,8 +94,8 @@ impl FastLine for Msr {
         let [top, middle, low, size] = line.values([top, middle, low, size]);
         let [offset_high, offset_low, response, _] =
             line.values([offset_high, offset_low, response, response]);
-        // Of at most 19 digits by the length of the field, so that this fits. Where a byte is no digit
-        // the values are anything, and the line is read again.
+        // Of at most 19 digits by the length of the field, so that this fits. Where a byte is no
+        // digit the values are anything, and the line is read again.
         let time = top.wrapping_mul(10_000_000_000_000_000);
         let time = time.wrapping_add(middle * 100_000_000 + low);
         Some(Row {

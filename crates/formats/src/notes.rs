@@ -35,7 +35,8 @@ pub struct Notes {
     pub bad: u64,
     /// The first [`SHOWN_BAD`] of them.
     pub bad_first: Vec<BadRecord>,
-    /// Requests that stood behind a later one. The trace is sorted by time; equals keep their order.
+    /// Requests that stood behind a later one. The trace is sorted by time; equals keep their
+    /// order.
     pub out_of_order: u64,
     /// What else the input held, in the order in which decoders counted it.
     pub counted: Vec<Counted>,

@@ -83,7 +83,8 @@ pub struct ReadOptions {
     pub time_unit: Option<TimeUnit>,
     /// Bytes of a sector, where it is not the one that the format documents.
     pub sector_bytes: Option<u32>,
-    /// For formats whose op is a number: whether 1 (else 0) is a read, where it is not as documented.
+    /// For formats whose op is a number: whether 1 (else 0) is a read, where it is not as
+    /// documented.
     pub read_is_one: Option<bool>,
     /// Size of the device that the trace was taken on; requests beyond it are suspect.
     pub capacity: Option<Bytes>,

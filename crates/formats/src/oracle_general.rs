@@ -1,11 +1,12 @@
-//! libCacheSim's `oracleGeneral`, binary: 24 bytes, little endian: `u32 time in seconds, u64 object,
-//! u32 size in bytes, i64 index of the object's next request` (-1: never again).
+//! libCacheSim's `oracleGeneral`, binary: 24 bytes, little endian: `u32 time in seconds, u64
+//! object, u32 size in bytes, i64 index of the object's next request` (-1: never again).
 //!
 //! It was made for caches, so it lacks what storage needs, and the reading says so: there is no
-//! operation (all are taken for reads, with a warning), times are whole seconds, and an object is an
-//! identity. Block traces that were converted keep their block number as the object, so **offset =
-//! object x 512**; another unit can be given as the sector size (1 where objects are byte offsets).
-//! Objects that are hashes have no place on a device; they exceed the address space and are errors.
+//! operation (all are taken for reads, with a warning), times are whole seconds, and an object is
+//! an identity. Block traces that were converted keep their block number as the object, so **offset
+//! = object x 512**; another unit can be given as the sector size (1 where objects are byte
+//! offsets). Objects that are hashes have no place on a device; they exceed the address space and
+//! are errors.
 //!
 //! Tested with records built here and with a trace that exists in two further forms.
 

@@ -1,11 +1,11 @@
 //! Rows in the order of time, in bounded memory.
 //!
-//! Several archives are not sorted (SYSTOR'17, Tencent CBS) or nearly are (MSR Cambridge). Sorting is
-//! stable, so that requests of the same time keep their order in the file. Blocks of
+//! Several archives are not sorted (SYSTOR'17, Tencent CBS) or nearly are (MSR Cambridge). Sorting
+//! is stable, so that requests of the same time keep their order in the file. Blocks of
 //! [`BLOCK_ROWS`] are sorted through an index; neighbouring blocks are then merged in place by
-//! rotations (Kim and Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", ESA 2004),
-//! which touch only rows that are out of place. Beyond the columns that takes 12 to 16 bytes per row
-//! of one block, whatever the size of the trace.
+//! rotations (Kim and Kutzner, "Stable Minimum Storage Merging by Symmetric Comparisons", ESA
+//! 2004), which touch only rows that are out of place. Beyond the columns that takes 12 to 16 bytes
+//! per row of one block, whatever the size of the trace.
 //!
 //! Tests: against the standard library's stable sort, for blocks of a few rows.
 

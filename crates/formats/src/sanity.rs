@@ -1,9 +1,9 @@
-//! Whether a trace can be what it was read as: a wrong unit of time, sector or size shows in figures
-//! that no device and no load have, and the check names what would fit.
+//! Whether a trace can be what it was read as: a wrong unit of time, sector or size shows in
+//! figures that no device and no load have, and the check names what would fit.
 //!
-//! Nothing here changes a trace. The bounds are far from anything real: more than 20 million requests
-//! a second, less than one in twenty minutes, five years, mean sizes beyond 64 MiB, addresses beyond
-//! 64 PiB.
+//! Nothing here changes a trace. The bounds are far from anything real: more than 20 million
+//! requests a second, less than one in twenty minutes, five years, mean sizes beyond 64 MiB,
+//! addresses beyond 64 PiB.
 
 use events::Warning;
 use trace::{Op, Trace};

@@ -1,19 +1,19 @@
 //! Lines of numbers at the speed of memory: masks of separators, digits eight at a time.
 //!
-//! A field of unknown length read digit by digit costs a mispredicted branch or two, 15 to 20 cycles
-//! each, several times a line. Here one look at 64 bytes gives a bit for every separator, the
-//! positions of fields follow by counting zeros, and a field becomes a number without a branch on
-//! its length: its digits are shifted to the top of a word and added up by three multiplications
-//! (D. Lemire, "Quickly parsing eight digits", 2018; J. Langdale and D. Lemire, "Parsing Gigabytes of
-//! JSON per Second", VLDB Journal 28, 2019, for the masks).
+//! A field of unknown length read digit by digit costs a mispredicted branch or two, 15 to 20
+//! cycles each, several times a line. Here one look at 64 bytes gives a bit for every separator,
+//! the positions of fields follow by counting zeros, and a field becomes a number without a branch
+//! on its length: its digits are shifted to the top of a word and added up by three multiplications
+//! (D. Lemire, "Quickly parsing eight digits", 2018; J. Langdale and D. Lemire, "Parsing Gigabytes
+//! of JSON per Second", VLDB Journal 28, 2019, for the masks).
 //!
 //! A format describes its usual line in [`FastLine::fast`]; a line that is any different, long, at
 //! the end of the text or wrong goes to [`LineFormat::line`], which defines what the format is. The
 //! property tests of every format check that both give the same rows.
 //!
-//! All separators that formats use (`,` `.` space, tab, carriage return, newline) are below `'0'`, so
-//! one comparison finds them. On x86-64 it is SSE2, which every such processor has; elsewhere the
-//! same masks come from 64-bit words, and the tests compare both.
+//! All separators that formats use (`,` `.` space, tab, carriage return, newline) are below `'0'`,
+//! so one comparison finds them. On x86-64 it is SSE2, which every such processor has; elsewhere
+//! the same masks come from 64-bit words, and the tests compare both.
 
 #![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
 
@@ -318,7 +318,8 @@ pub(super) fn lines_with<F: FastLine, M: Machine>(
             let mut fields =
                 Fields { machine, window, separators, start: 0, lengths: 0, unusual: 0 };
             let row = format.fast(&mut fields, &out.streams);
-            // Every separator passed was the right one and the last was a newline: that is the line.
+            // Every separator passed was the right one and the last was a newline: that is the
+            // line.
             if let Some(row) = row
                 && fields.is_usual()
             {

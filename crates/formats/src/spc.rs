@@ -7,8 +7,8 @@
 //! fields are ignored, as are empty lines and carriage returns.
 //!
 //! Each ASU has its own address space in the file; it keeps it here, so requests of different
-//! streams may carry the same offset; [`Trace::stack_streams`] lays them out on one device. Times are kept to the
-//! nanosecond (a tenth digit is dropped).
+//! streams may carry the same offset; [`Trace::stack_streams`] lays them out on one device. Times
+//! are kept to the nanosecond (a tenth digit is dropped).
 //!
 //! Everything else is an error with file, line and cause. Tested with a table of wrong lines, a
 //! round-trip property, and arbitrary bytes, which must never panic; the parser gives the same

@@ -1,10 +1,10 @@
-//! SSDsim's ascii traces (Y. Hu et al., "Performance Impact and Interplay of SSD Parallelism through
-//! Advanced Commands, Allocation Strategy and Data Granularity", ICS 2011), and those of MQSim
-//! (A. Tavakkol et al., FAST 2018), which have the same fields.
+//! SSDsim's ascii traces (Y. Hu et al., "Performance Impact and Interplay of SSD Parallelism
+//! through Advanced Commands, Allocation Strategy and Data Granularity", ICS 2011), and those of
+//! MQSim (A. Tavakkol et al., FAST 2018), which have the same fields.
 //!
-//! `time device LBA size op`, separated by blanks: time a whole number of **nanoseconds** (MQSim takes
-//! the unit from its configuration: give `time_unit` where it differs), LBA and size in 512-byte
-//! sectors, op **1 = read, 0 = write**. A stream is `devN`.
+//! `time device LBA size op`, separated by blanks: time a whole number of **nanoseconds** (MQSim
+//! takes the unit from its configuration: give `time_unit` where it differs), LBA and size in
+//! 512-byte sectors, op **1 = read, 0 = write**. A stream is `devN`.
 
 #![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
 

@@ -1,9 +1,9 @@
-//! Tencent Cloud Block Storage traces (Y. Zhang et al., "OSCA: An Online-Model Based Cache Allocation
-//! Scheme in Cloud Block Storage Systems", USENIX ATC 2020; SNIA IOTTA).
+//! Tencent Cloud Block Storage traces (Y. Zhang et al., "OSCA: An Online-Model Based Cache
+//! Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020; SNIA IOTTA).
 //!
-//! `time,offset,size,op,volume`: whole seconds since 1970, 512-byte sectors, sectors, op **0 = read,
-//! 1 = write** (the opposite of SSDsim's), number of the volume. Not sorted by time. A stream is
-//! `volumeN`. Times are of one second, so that arrivals within a second are not known.
+//! `time,offset,size,op,volume`: whole seconds since 1970, 512-byte sectors, sectors, op **0 =
+//! read, 1 = write** (the opposite of SSDsim's), number of the volume. Not sorted by time. A stream
+//! is `volumeN`. Times are of one second, so that arrivals within a second are not known.
 
 #![allow(clippy::inline_always, reason = "a call per field would cost more than the field")]
 
@@ -45,7 +45,8 @@ pub(super) static ENTRY: Entry = Entry {
     times: Times::Absolute,
     has_service: false,
     stream_prefix: "volume",
-    grammar: "a Tencent line is time_s,offset_sectors,size_sectors,op,volume with op 0 read, 1 write",
+    grammar: "a Tencent line is time_s,offset_sectors,size_sectors,op,volume with op 0 read, 1 \
+              write",
     parts: None,
 };
 

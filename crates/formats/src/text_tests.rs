@@ -1,5 +1,5 @@
-//! What every format of lines must do: the fast reading gives what the plain one gives, on both kinds
-//! of processor; no bytes make it panic; it makes no difference where reads end.
+//! What every format of lines must do: the fast reading gives what the plain one gives, on both
+//! kinds of processor; no bytes make it panic; it makes no difference where reads end.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::Result;
 const SAMPLES: &[(Format, &str)] = &[
     (
         Format::Spc,
-        "0,303567,3584,w,0.000000\n1,55590,3072,R,0.026214\n12,0,512,W,1.5,more,fields\n123,7,512,W,1.625\n\
-         3,1234567890,16384,r,43692.123456789\n0,1,0,r,2\n",
+        "0,303567,3584,w,0.000000\n1,55590,3072,R,0.026214\n12,0,512,W,1.5,more,fields\n\
+         123,7,512,W,1.625\n3,1234567890,16384,r,43692.123456789\n0,1,0,r,2\n",
     ),
     (
         Format::Msr,
@@ -74,7 +74,8 @@ fn format_of(format: Format, options: &ReadOptions) -> (Box<dyn LineFormat>, Bat
     (make(options), Batch::new(Streams::new(entry.stream_prefix), entry.has_service))
 }
 
-/// Everything that a reading of lines gives, as text: rows, skipped lines, where it stopped and why.
+/// Everything that a reading of lines gives, as text: rows, skipped lines, where it stopped and
+/// why.
 fn outcome(format: &dyn LineFormat, mut out: Batch, text: &[u8]) -> String {
     let stopped = format.lines(text, &mut out).map_err(|(at, cause)| (at, cause.to_string()));
     let skipped = out.lines_without_row;
@@ -232,8 +233,8 @@ fn bad_lines_are_named_with_their_cause() {
     check_bad(Disksim, "1.5 2 36028797018963968 4 1", "block is too large");
 }
 
-/// Found by fuzzing: the digits in front of the last sixteen were multiplied before they were known to
-/// be digits.
+/// Found by fuzzing: the digits in front of the last sixteen were multiplied before they were known
+/// to be digits.
 #[test]
 fn a_letter_in_front_of_a_long_time_does_not_overflow() {
     let line = "@128166002069996348,hm,0,Read,766992384,4096,58000";

@@ -1,12 +1,13 @@
 //! CloudPhysics' traces of virtual disks, binary ("vscsi"), versions 1 and 2, as published with
-//! libCacheSim (Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015, used them).
+//! libCacheSim (Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015, used
+//! them).
 //!
 //! All little endian. Version 1, 32 bytes: `u32 serial, u32 length, u32 scatter-gather entries, u16
 //! SCSI command, u16 version (0x01xx), u64 block, u64 time`. Version 2, 40 bytes: `u16 command, u16
-//! version (0x02xx), u32 serial, u32 length, u32 entries, u64 block, u64 time, u64 response`. Lengths
-//! are bytes, blocks 512 bytes, times us of a clock that started before the trace. The commands that
-//! move data or flush are requests (SCSI SBC-3: READ and WRITE of 6, 10, 12 and 16 bytes, SYNCHRONIZE
-//! CACHE); the others are counted.
+//! version (0x02xx), u32 serial, u32 length, u32 entries, u64 block, u64 time, u64 response`.
+//! Lengths are bytes, blocks 512 bytes, times us of a clock that started before the trace. The
+//! commands that move data or flush are requests (SCSI SBC-3: READ and WRITE of 6, 10, 12 and 16
+//! bytes, SYNCHRONIZE CACHE); the others are counted.
 //!
 //! Tested with records of both versions, every command, and damaged ones.
 

@@ -1,10 +1,11 @@
 //! CloudPhysics traces as text (C. Waldspurger et al., "Efficient MRC Construction with SHARDS",
 //! FAST 2015), as libCacheSim distributes them.
 //!
-//! A header line `version,time,op,size,lbn`, then: version of the record, **seconds** since the host
-//! started (the binary form has microseconds), SCSI operation code in hexadecimal, bytes, 512-byte blocks. READ(6, 10, 12, 16) are `8`,
-//! `28`, `a8`, `88`; WRITE(6, 10, 12, 16) `a`, `2a`, `aa`, `8a`; UNMAP `42` is a trim; SYNCHRONIZE
-//! CACHE (10, 16) `35`, `91` a flush (SCSI Block Commands 4, clause 5). Others are bad lines.
+//! A header line `version,time,op,size,lbn`, then: version of the record, **seconds** since the
+//! host started (the binary form has microseconds), SCSI operation code in hexadecimal, bytes,
+//! 512-byte blocks. READ(6, 10, 12, 16) are `8`, `28`, `a8`, `88`; WRITE(6, 10, 12, 16) `a`, `2a`,
+//! `aa`, `8a`; UNMAP `42` is a trim; SYNCHRONIZE CACHE (10, 16) `35`, `91` a flush (SCSI Block
+//! Commands 4, clause 5). Others are bad lines.
 
 use trace::Op;
 

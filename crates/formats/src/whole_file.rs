@@ -74,8 +74,8 @@ impl Partial {
             .map_err(Error::io(directory))
     }
 
-    /// Removes the file. That it failed is nothing to report: the first error is, and a partial file
-    /// that stays behind is harmless.
+    /// Removes the file. That it failed is nothing to report: the first error is, and a partial
+    /// file that stays behind is harmless.
     pub(super) fn discard(self) {
         let _ = fs::remove_file(&self.under);
     }

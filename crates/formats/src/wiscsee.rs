@@ -1,9 +1,10 @@
 //! The event list of WiscSee (He et al., "The Unwritten Contract of Solid State Drives", EuroSys
 //! 2017): block-layer events of a run as its simulator takes them.
 //!
-//! A line is `pid action op offset size time delta sync`: action `D` (issue) or `C` (completion), op
-//! `read`, `write` or `discard`, offset and size in bytes, time in seconds, delta since the event
-//! before, and whether it was synchronous. See [`super::block_events`] for what becomes of the events.
+//! A line is `pid action op offset size time delta sync`: action `D` (issue) or `C` (completion),
+//! op `read`, `write` or `discard`, offset and size in bytes, time in seconds, delta since the
+//! event before, and whether it was synchronous. See [`super::block_events`] for what becomes of
+//! the events.
 //!
 //! Tested with lines made here and with a published list.
 
@@ -146,9 +147,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_trace_or_an_error(pieces in prop::collection::vec(prop::sample::select(vec![
-            "1 D read 0 512 0.5 0 True\n", "0 C read 0 512 1 0 True\n", "D ", "5 ", "1e-9", "\n", "Q ",
-        ]), 0..60)) {
+        fn any_text_is_a_trace_or_an_error(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "1 D read 0 512 0.5 0 True\n", "0 C read 0 512 1 0 True\n", "D ", "5 ", "1e-9",
+                "\n", "Q ",
+            ]), 0..60),
+        ) {
             if let Ok((trace, _)) = parse(&pieces.concat()) {
                 prop_assert_eq!(trace.validate(), Ok(()));
             }

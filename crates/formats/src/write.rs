@@ -1,8 +1,9 @@
 //! Text formats that other tools consume, written: SPC, MSR Cambridge, DiskSim, SSDsim and MQSim.
 //!
-//! A file is there whole or not at all. What a format cannot hold is left out or rounded, counted and
-//! returned; nothing is lost that the format could have said. Read back, a trace of reads and writes
-//! of whole sectors whose streams are named as the format numbers them is the same (property tests).
+//! A file is there whole or not at all. What a format cannot hold is left out or rounded, counted
+//! and returned; nothing is lost that the format could have said. Read back, a trace of reads and
+//! writes of whole sectors whose streams are named as the format numbers them is the same (property
+//! tests).
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -14,8 +15,8 @@ use super::notes::{Counted, Losses};
 use super::{Format, SECTOR_BYTES, blkparse, fio_iolog, own, whole_file};
 use crate::{Error, Result};
 
-/// 100 ns between 1601 and the 22nd of February 2007, when the MSR traces begin: the start of traces
-/// that do not know theirs.
+/// 100 ns between 1601 and the 22nd of February 2007, when the MSR traces begin: the start of
+/// traces that do not know theirs.
 const MSR_START: u64 = 128_166_372_000_000_000;
 
 impl Format {

@@ -55,7 +55,8 @@ impl AlignedBuf {
 
     /// The bytes.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: start points to len initialised bytes that this value owns and &mut self is unique.
+        // SAFETY: start points to len initialised bytes that this value owns and &mut self is
+        // unique.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len()) }
     }
 }

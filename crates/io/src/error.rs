@@ -22,7 +22,10 @@ pub enum Error {
         source: io::Error,
     },
     /// Neither a regular file, nor a block device, nor a directory.
-    #[error("'{}' is a {kind}; only files, directories and block devices can be measured", path.display())]
+    #[error(
+        "'{}' is a {kind}; only files, directories and block devices can be measured",
+        path.display()
+    )]
     WrongKind {
         /// The target.
         path: PathBuf,
@@ -36,7 +39,11 @@ pub enum Error {
         path: PathBuf,
     },
     /// The second name of the target is not the first one.
-    #[error("'{}' is to be measured, but '{}' was given up for loss", path.display(), named.display())]
+    #[error(
+        "'{}' is to be measured, but '{}' was given up for loss",
+        path.display(),
+        named.display()
+    )]
     NamedDifferently {
         /// The target.
         path: PathBuf,
@@ -86,7 +93,11 @@ pub enum Error {
         offset: u64,
     },
     /// The device failed a request.
-    #[error("{} of {len} bytes at offset {offset} of '{}' failed: {source}", op.name(), path.display())]
+    #[error(
+        "{} of {len} bytes at offset {offset} of '{}' failed: {source}",
+        op.name(),
+        path.display()
+    )]
     Io {
         /// The target.
         path: PathBuf,
@@ -117,7 +128,8 @@ pub enum Error {
     },
     /// Somebody truncated the file during the run.
     #[error(
-        "'{}' shrank to {size} during the run, below offset {offset} that was addressed", path.display()
+        "'{}' shrank to {size} during the run, below offset {offset} that was addressed",
+        path.display()
     )]
     Shrank {
         /// The target.

@@ -2,7 +2,8 @@
 //!
 //! The disk is the shipped 15,000 rpm profile, once with its queue and once without. The trace is
 //! random 4 KiB reads and writes and a sequential stream, at times that the disk can follow.
-//! `cargo bench -p model --bench hdd_rate` prints millions of requests per second, the best of five.
+//! `cargo bench -p model --bench hdd_rate` prints millions of requests per second, the best of
+//! five.
 
 use std::hint::black_box;
 use std::time::Instant;

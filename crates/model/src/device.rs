@@ -163,8 +163,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
 }
 
-/// In an `impl Device`: [`Device::submit`] and [`Device::submit_observed`] of a model that works both
-/// out with `fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64`.
+/// In an `impl Device`: [`Device::submit`] and [`Device::submit_observed`] of a model that works
+/// both out with `fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) ->
+/// u64`.
 macro_rules! submit_by_serving {
     () => {
         $crate::device::submit_by_serving!(std::convert::identity);
@@ -190,8 +191,8 @@ macro_rules! submit_by_serving {
 }
 pub(crate) use submit_by_serving;
 
-/// In an `impl Device`: everything by which requests are submitted to a model that looks at its queue
-/// ([`Queued`]) and keeps what is known beyond a batch in its field `ahead`.
+/// In an `impl Device`: everything by which requests are submitted to a model that looks at its
+/// queue ([`Queued`]) and keeps what is known beyond a batch in its field `ahead`.
 macro_rules! submit_by_queue {
     () => {
         fn submit(&mut self, now: units::Nanos, request: &trace::Request) -> units::Nanos {

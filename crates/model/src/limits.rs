@@ -1,23 +1,24 @@
 //! What a provider lets through to a volume: a rate over reads and writes together, and credits.
 //!
-//! A volume of a cloud is a fast device behind two counters, one of I/Os and one of bytes. Each has a
-//! *rate* at which credits come back; with credits left, requests pass at the *burst* rate, and
+//! A volume of a cloud is a fast device behind two counters, one of I/Os and one of bytes. Each has
+//! a *rate* at which credits come back; with credits left, requests pass at the *burst* rate, and
 //! without at the rate (a token bucket). Amazon's gp2 is the known case: 3 I/Os per second and GiB,
 //! bursts of 3,000, 5.4 million credits (Amazon EC2 user guide, EBS volume types).
 //!
 //! What counts as one I/O: a request larger than `io_bytes` counts as several, and contiguous
-//! requests of one operation count as one until they fill `io_bytes` where `merges` is set (the same
-//! guide: eight contiguous requests of 32 KiB count as one of 256 KiB on an SSD volume). Nothing can
-//! be merged with what has left already: a request joins one that is held back, or that came in the
-//! same moment, so that a log whose writes follow each other one at a time pays for each. Merging
-//! spends fewer credits; each request still takes the time of the device.
+//! requests of one operation count as one until they fill `io_bytes` where `merges` is set (the
+//! same guide: eight contiguous requests of 32 KiB count as one of 256 KiB on an SSD volume).
+//! Nothing can be merged with what has left already: a request joins one that is held back, or that
+//! came in the same moment, so that a log whose writes follow each other one at a time pays for
+//! each. Merging spends fewer credits; each request still takes the time of the device.
 //!
 //! Requests pass in the order of their arrival. Flushes and trims cost nothing and wait for what
 //! came before them.
 //!
 //! Invariants: over any time t no more than `credits + rate t` I/Os or bytes pass, and never more
 //! than `1 + burst t` (requests for I/Os, one request for bytes); starts never run back. Tested
-//! against these bounds, an oracle that steps through time and closed forms of how long credits last.
+//! against these bounds, an oracle that steps through time and closed forms of how long credits
+//! last.
 
 use profile::limits::{Allowance, LimitParameters};
 use trace::{Op, Request};

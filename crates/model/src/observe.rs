@@ -4,10 +4,11 @@
 //!
 //! - *Why did this request take so long?* A [`Path`] splits the time from submission to completion
 //!   by [`Cause`], along the critical path: its parts sum to exactly that time. Where a request is
-//!   served by parallel parts (pages on several dies), the path is that of the part that ended last.
-//! - *What did the device do meanwhile?* [`Span`]s say which resource ([`Track`]) was busy from when
-//!   to when, for a request or for work of the device's own ([`Purpose`]). Spans of one exclusive
-//!   track never overlap. A [`Probe`] collects them; `sim::timeline` draws them.
+//!   served by parallel parts (pages on several dies), the path is that of the part that ended
+//!   last.
+//! - *What did the device do meanwhile?* [`Span`]s say which resource ([`Track`]) was busy from
+//!   when to when, for a request or for work of the device's own ([`Purpose`]). Spans of one
+//!   exclusive track never overlap. A [`Probe`] collects them; `sim::timeline` draws them.
 //!
 //! How a model reports: write its one code path once, generic over [`Watch`], and let
 //! [`Device::submit`](crate::Device::submit) call it with [`Off`] and
@@ -56,8 +57,9 @@
 //! (the path goes on behind) or [`Watch::background`] (the device's own work: spans, no path). What
 //! is expensive to work out belongs behind `if W::ACTIVE`.
 //!
-//! Invariants, property-tested for every model: observing changes no completion; the parts of a path
-//! sum to completion - submission; spans of an exclusive track never overlap and none runs back.
+//! Invariants, property-tested for every model: observing changes no completion; the parts of a
+//! path sum to completion - submission; spans of an exclusive track never overlap and none runs
+//! back.
 
 use trace::Request;
 use units::Nanos;

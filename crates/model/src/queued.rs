@@ -4,8 +4,8 @@
 //! the arrival of a request when it will be done. It is told of arrivals and asked for completions
 //! instead ([`Queued`]), and is a [`Device`](crate::Device) as well:
 //!
-//! - a trace at its due times is exact: [`submit_due`] lets requests behind a batch arrive as long as
-//!   they can change a completion within it;
+//! - a trace at its due times is exact: [`submit_due`] lets requests behind a batch arrive as long
+//!   as they can change a completion within it;
 //! - a closed loop is exact: the engine asks for [`Device::queued`](crate::Device::queued);
 //! - [`submit`], one request at a time, serves one request at a time: nothing can overtake. A layer
 //!   above that has no other way (a write cache in front) sees the device so.
@@ -33,12 +33,13 @@ pub trait Queued: Send {
 
     /// When something happens inside next, if nothing arrives before; `None` where nothing will.
     ///
-    /// Nothing completes earlier. Who must not ask beyond the time that has passed (a device that is
-    /// served in real time) learns from it when to ask again.
+    /// Nothing completes earlier. Who must not ask beyond the time that has passed (a device that
+    /// is served in real time) learns from it when to ask again.
     fn next_event(&mut self) -> Option<Nanos>;
 
-    /// [`Queued::next_completion`], and where the time of that request went since it arrived; `probe`
-    /// is told what the device did, with tickets as the numbers of requests but for [`NO_REQUEST`].
+    /// [`Queued::next_completion`], and where the time of that request went since it arrived;
+    /// `probe` is told what the device did, with tickets as the numbers of requests but for
+    /// [`NO_REQUEST`].
     ///
     /// What arrived before the device was asked so for the first time may have a shorter path; a
     /// model that does not say gives empty ones.

@@ -1,8 +1,8 @@
 //! Tables that sample empirical distributions in a few cycles.
 //!
-//! [`Samplers`] holds 256 values of equal probability, the last of which opens into 256 more, so that
-//! the body costs one load from a 1 KiB table and the tail still resolves to 1 in 65,536. Each value
-//! is the mean of its share of the distribution, so the mean is exact (property test) and any
+//! [`Samplers`] holds 256 values of equal probability, the last of which opens into 256 more, so
+//! that the body costs one load from a 1 KiB table and the tail still resolves to 1 in 65,536. Each
+//! value is the mean of its share of the distribution, so the mean is exact (property test) and any
 //! quantile is off by at most one table step.
 
 use profile::Quantiles;

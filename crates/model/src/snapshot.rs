@@ -2,7 +2,8 @@
 //!
 //! A snapshot is a model's own little-endian sequence of numbers behind a header of a magic word,
 //! the kind of the model and a fingerprint of its parameters, so that a state never lands on
-//! another device, and it is sealed with a checksum. It is not a file format: nothing reads it but the version that wrote it.
+//! another device, and it is sealed with a checksum. It is not a file format: nothing reads it but
+//! the version that wrote it.
 //!
 //! Invariants, property-tested for every model that has snapshots: replaying the first half of a
 //! trace, a snapshot, a restore into a new device and the second half give the completions and

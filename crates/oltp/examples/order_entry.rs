@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     for kind in &result.transactions {
         println!(
-            "{:>12}: {} ({} rolled back), response ms p50 {:.2} p90 {:.2} p99 {:.2}, service us {:.0}",
+            "{:>12}: {} ({} rolled back), response ms p50 {:.2} p90 {:.2} p99 {:.2}, service us \
+             {:.0}",
             kind.kind.name(),
             kind.count,
             kind.rollbacks,

@@ -79,7 +79,8 @@ pub struct Reply {
 
 /// One connection of one worker.
 pub trait Session {
-    /// Executes one transaction to its end. `now_ms` is the date it writes, milliseconds since 1970.
+    /// Executes one transaction to its end. `now_ms` is the date it writes, milliseconds since
+    /// 1970.
     fn execute(
         &mut self,
         input: &Input,

@@ -1,11 +1,11 @@
 //! OLTP workloads and the databases that they run on.
 //!
-//! The main workload is `order-entry`: derived from TPC-C 5.11, not comparable to published TPC results.
-//! (TPC and TPC-C are trademarks of the Transaction Processing Performance Council.) It follows the
-//! specification's schema, cardinalities, transactions, input distributions, response-time bounds
-//! and consistency conditions; it leaves out what makes a publishable result: pricing, full
-//! disclosure, the 120 minutes, and the separate terminal emulator. Beside it stand `bank`, derived
-//! from TPC-B 2.0, and `commit`, one-row updates.
+//! The main workload is `order-entry`: derived from TPC-C 5.11, not comparable to published TPC
+//! results. (TPC and TPC-C are trademarks of the Transaction Processing Performance Council.) It
+//! follows the specification's schema, cardinalities, transactions, input distributions,
+//! response-time bounds and consistency conditions; it leaves out what makes a publishable result:
+//! pricing, full disclosure, the 120 minutes, and the separate terminal emulator. Beside it stand
+//! `bank`, derived from TPC-B 2.0, and `commit`, one-row updates.
 //!
 //! Two more, of few and long statements, are [`temp`] (sorts and joins that outgrow memory) and
 //! [`versions`] (old snapshots against updaters).

@@ -50,8 +50,8 @@ pub struct OltpResult {
     pub failures: u64,
     /// Arrivals dropped because the queue was full (open loop only).
     pub dropped: u64,
-    /// How late arrivals of an open loop were queued, nanoseconds: the error of our own clock. Waiting
-    /// for a connection counts in the response time instead.
+    /// How late arrivals of an open loop were queued, nanoseconds: the error of our own clock.
+    /// Waiting for a connection counts in the response time instead.
     #[serde(default)]
     pub schedule_error_ns: Histogram,
     /// Throughput over time, warm-up included.

@@ -19,9 +19,9 @@ use crate::{Error, Kind, Scale};
 const SHORT_S: f64 = 30.0;
 
 const OVERHEAD_METHOD: &str = "of one transaction in sixteen the time outside calls of the DBMS \
-    (sqlite3_step and sqlite3_reset; send and receive), over the CPU time of the workers per transaction: taking the request, making \
-    its inputs, binding parameters, reading columns and recording count as client; stretches \
-    over 30 us were preempted and are left out";
+    (sqlite3_step and sqlite3_reset; send and receive), over the CPU time of the workers per \
+    transaction: taking the request, making its inputs, binding parameters, reading columns and \
+    recording count as client; stretches over 30 us were preempted and are left out";
 
 /// Loads a database, in place of an earlier one that wearmark made.
 ///
@@ -56,8 +56,8 @@ pub fn run_observed(
     run_noted(options, false, sink, phase).map(|(result, _)| result)
 }
 
-/// As [`run_observed`], and returns with `note_spans` when each transaction ran on which task of the
-/// server: 32 bytes each.
+/// As [`run_observed`], and returns with `note_spans` when each transaction ran on which task of
+/// the server: 32 bytes each.
 pub fn run_noted(
     options: &Options,
     note_spans: bool,

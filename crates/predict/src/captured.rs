@@ -57,7 +57,8 @@ pub struct Transaction {
     pub turns: u32,
     /// From the request to the answer, ns.
     pub duration_ns: u64,
-    /// Computing and waiting for locks and processors, ns: only its size relative to others is used.
+    /// Computing and waiting for locks and processors, ns: only its size relative to others is
+    /// used.
     pub gap_ns: u64,
 }
 

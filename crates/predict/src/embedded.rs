@@ -1,5 +1,5 @@
-//! A database inside its program (SQLite): one writer, some readers, every transaction a sequence of
-//! its own I/O.
+//! A database inside its program (SQLite): one writer, some readers, every transaction a sequence
+//! of its own I/O.
 //!
 //! Nobody flushes for another here, so there is no log to simulate: a transaction takes its lane
 //! (the writer's, or one of the readers'), computes and does the I/O that it was seen doing, and
@@ -201,8 +201,8 @@ fn setup(captured: &Embedded, readers: u32, templates: Templates) -> Setup {
     }
 }
 
-/// A setup has a log; no step of an embedded database inserts into it, but its class is the one that
-/// may lie on a device of its own.
+/// A setup has a log; no step of an embedded database inserts into it, but its class is the one
+/// that may lie on a device of its own.
 fn unused_log(captured: &Embedded) -> Log {
     let log = captured.device.streams.iter().position(|stream| stream.name == "log");
     Log {

@@ -184,8 +184,8 @@ fn log_of(captured: &Captured, facts: &LogFacts, class: u16) -> Log {
     }
 }
 
-/// Order entry on rows of warehouses and districts, and deliveries of a warehouse, which take turns;
-/// only where locks outlive the flush do they decide about commits.
+/// Order entry on rows of warehouses and districts, and deliveries of a warehouse, which take
+/// turns; only where locks outlive the flush do they decide about commits.
 fn locks(captured: &Captured) -> Vec<LockClass> {
     let Some(warehouses) = captured.warehouses else { return Vec::new() };
     let class = |name: &str, keys, home| LockClass { name: name.to_owned(), keys, home };
@@ -289,8 +289,8 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     /// A turn is the client computing, a hand-over, the server computing and reading, and a
-    /// hand-over back; the commit is in the last one. A hand-over takes no time itself: it gives the
-    /// processor away and asks for one anew.
+    /// hand-over back; the commit is in the last one. A hand-over takes no time itself: it gives
+    /// the processor away and asks for one anew.
     fn steps(&self, captured: &Captured, data_class: u16) -> Vec<Step> {
         let logical = &captured.logical;
         let turns = f64::from(self.turns);
@@ -357,8 +357,8 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
 }
 
 /// Sets one factor on the host's path and the wake-up of processors so that the source itself comes
-/// out as it was measured. Processors are never made faster: where the source comes out too slow even
-/// without path and wake-up, the factor stays at 0 and the difference is told.
+/// out as it was measured. Processors are never made faster: where the source comes out too slow
+/// even without path and wake-up, the factor stays at 0 and the difference is told.
 ///
 /// A capture that others disturbed is left as it is: their load is no property of the host.
 ///

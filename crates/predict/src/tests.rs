@@ -200,8 +200,8 @@ fn reads_that_the_disk_served_are_kept() {
     assert!(learned.setup.templates.iter().all(|(_, steps)| reads(steps) == 1));
 }
 
-/// Caches fill within 1,000 transactions, whatever these cost: a slow device is still reading when a
-/// fast one has long done with it.
+/// Caches fill within 1,000 transactions, whatever these cost: a slow device is still reading when
+/// a fast one has long done with it.
 #[test]
 fn empty_caches_are_filled_by_transactions_and_not_by_time() {
     let mut captured = captured();

@@ -2,7 +2,8 @@
 //!
 //! `replay_rate TARGET RATE_PER_S SECONDS [FILE_MIB] [WRITE_SHARE] [normal]`, for example
 //! `replay_rate /var/tmp/r.bin 20000 5`. The file is created, or reused if wearmark created it;
-//! it stays, so that a second run need not write it again. `normal` does without real-time priority.
+//! it stays, so that a second run need not write it again. `normal` does without real-time
+//! priority.
 
 use std::process::ExitCode;
 

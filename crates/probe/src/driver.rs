@@ -98,8 +98,8 @@ pub(crate) struct Driven {
 
 /// Completions to collect per system call when requests are always due.
 ///
-/// One up to a depth of 8, then a sixteenth of the slots: enough to halve the system calls, too few to let
-/// the device run dry.
+/// One up to a depth of 8, then a sixteenth of the slots: enough to halve the system calls, too few
+/// to let the device run dry.
 pub(crate) fn batch(slots: u32) -> u32 {
     (slots / 16).max(1)
 }

@@ -4,8 +4,9 @@
 //! [`fit::measurement::Measurements`]; [`replay`] issues the requests of a trace at their captured
 //! times and certifies how well it kept them.
 //!
-//! Every request goes through one loop (`driver`) over one small trait ([`io::engine::Engine`]), so that the
-//! null device of the benches and the failing device of the tests exercise what runs on real ones.
+//! Every request goes through one loop (`driver`) over one small trait ([`io::engine::Engine`]), so
+//! that the null device of the benches and the failing device of the tests exercise what runs on
+//! real ones.
 
 pub mod cell;
 pub mod clock;

@@ -4,8 +4,8 @@
 //! pattern, throughput against depth, mixed load, the commit path, two open loops) twice, forwards
 //! then backwards, so that a drift of the machine falls on both ends alike and shows as a
 //! difference of the repeats. [`Plan::full`] follows the SNIA Performance Test Specification: write
-//! twice the range sequentially, then rounds of its read share x block size matrix, and of the quick
-//! cells, until the tracked write cell is steady over five rounds, at most 25 rounds.
+//! twice the range sequentially, then rounds of its read share x block size matrix, and of the
+//! quick cells, until the tracked write cell is steady over five rounds, at most 25 rounds.
 
 use events::Step;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,8 @@ const MOST_ROUNDS: u32 = 25;
 /// One cell of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCell {
-    /// The workload. The rate of Poisson arrivals with a `rate_share` is a guess until the cell runs.
+    /// The workload. The rate of Poisson arrivals with a `rate_share` is a guess until the cell
+    /// runs.
     pub cell: Cell,
     /// Measured seconds; the warm-up comes on top.
     pub seconds: f64,

@@ -24,8 +24,8 @@ pub(crate) fn short_timers() {
 }
 
 impl Urgency {
-    /// Raises the calling thread as far as the kernel lets it, if `wanted`, and makes the memory that
-    /// the process has now resident, if `lock_memory`.
+    /// Raises the calling thread as far as the kernel lets it, if `wanted`, and makes the memory
+    /// that the process has now resident, if `lock_memory`.
     pub(crate) fn raise(wanted: bool, lock_memory: bool) -> Self {
         // SAFETY: these calls read or set scheduling parameters of the calling thread through
         // pointers to locals that outlive them.

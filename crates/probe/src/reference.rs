@@ -1,10 +1,10 @@
 //! A reference measurement: a second of the few cells that matter, repeated through a study to tell
 //! how the disk has changed since its profile was fitted.
 //!
-//! The cells are a small random read, a small write with its flush, and a large sequential write, one
-//! at a time, on a file that stays open and was written once. A kind's time is the mean of the fastest
-//! 95 %: a single stall in a fifth of a second would otherwise be the whole measurement. Absolute
-//! times mean little (the file is small); their ratio between two moments is what is used.
+//! The cells are a small random read, a small write with its flush, and a large sequential write,
+//! one at a time, on a file that stays open and was written once. A kind's time is the mean of the
+//! fastest 95 %: a single stall in a fifth of a second would otherwise be the whole measurement.
+//! Absolute times mean little (the file is small); their ratio between two moments is what is used.
 
 use events::Sink;
 use fit::measurement::{Cell, Distribution, Durability, Order};

@@ -56,8 +56,8 @@ pub struct Options {
     pub cell_seconds: Option<f64>,
     /// Seconds that the quick plan should take.
     pub budget_s: f64,
-    /// Whether the issuing threads ask for real-time priority, so that they time the device and not the
-    /// run queue. Replays do the same; without the right to it they run as they are.
+    /// Whether the issuing threads ask for real-time priority, so that they time the device and not
+    /// the run queue. Replays do the same; without the right to it they run as they are.
     pub realtime: bool,
     /// Whether the range is written before the first cell. Only for a target whose caller has just
     /// written it.

@@ -4,9 +4,9 @@
 //! of the device they hold and how well they were validated. The files in `profiles/` ship with the
 //! binary ([`shipped`]); `fit` writes the same form for the user's own device.
 //!
-//! Each kind of device is a module ([`linear`], [`ram`], [`hdd`], [`flash`], and the caches in front
-//! of them): the sections of the file (`...Spec`), the parameters of the model that they describe,
-//! and what both must satisfy. The crate `model` makes a device of them.
+//! Each kind of device is a module ([`linear`], [`ram`], [`hdd`], [`flash`], and the caches in
+//! front of them): the sections of the file (`...Spec`), the parameters of the model that they
+//! describe, and what both must satisfy. The crate `model` makes a device of them.
 //!
 //! Pure: the caller reads and writes files. Invariants: what is read was checked; what is written
 //! reads back equal (round-trip test); a profile that names an impossible device (no parallelism, a

@@ -1,5 +1,5 @@
-//! `[limits]`: what a provider lets through to a volume, what it must satisfy, and the parameters that
-//! it describes.
+//! `[limits]`: what a provider lets through to a volume, what it must satisfy, and the parameters
+//! that it describes.
 
 use serde::{Deserialize, Serialize};
 

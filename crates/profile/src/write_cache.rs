@@ -101,7 +101,8 @@ pub struct WriteCacheSpec {
     /// where absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub durable_streams: Vec<u16>,
-    /// Destages that a device with an event queue (`[device.queue]`) has at a time; 32 where absent.
+    /// Destages that a device with an event queue (`[device.queue]`) has at a time; 32 where
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destage_depth: Option<u32>,
 }

@@ -445,8 +445,9 @@ mod tests {
             prop_assert_eq!(kept.first(), points.first());
             prop_assert_eq!(kept.last(), points.last());
             prop_assert!(kept.is_sorted_by(|a, b| a.0 < b.0));
-            let highest = |all: &[(f64, f64)]| all.iter().map(|point| point.1).fold(f64::MIN, f64::max);
-            let lowest = |all: &[(f64, f64)]| all.iter().map(|point| point.1).fold(f64::MAX, f64::min);
+            let heights = |all: &[(f64, f64)]| all.iter().map(|point| point.1).collect::<Vec<_>>();
+            let highest = |all| heights(all).into_iter().fold(f64::MIN, f64::max);
+            let lowest = |all| heights(all).into_iter().fold(f64::MAX, f64::min);
             prop_assert_eq!(highest(&kept), highest(&points));
             prop_assert_eq!(lowest(&kept), lowest(&points));
         }

@@ -1,8 +1,8 @@
 //! Where the time of the requests of a run went, of all and of the slowest.
 //!
-//! A mean says little about the slow ones, and which are slow is known only at the end. So paths are
-//! summed by response time, in buckets of 1 part in 64, and the slowest percent is read from the top:
-//! whole buckets, and of the last one a share. Memory does not grow with the run.
+//! A mean says little about the slow ones, and which are slow is known only at the end. So paths
+//! are summed by response time, in buckets of 1 part in 64, and the slowest percent is read from
+//! the top: whole buckets, and of the last one a share. Memory does not grow with the run.
 //!
 //! Invariants: the parts of every path sum to the response time of its request (asserted), so the
 //! parts of the means sum to the mean response time.

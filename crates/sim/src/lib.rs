@@ -12,8 +12,8 @@
 //! - [`transactions`]: terminals, processors, locks, a log with group commit, background tasks and
 //!   devices; transactions are drawn from captured samples, and everything that they wait for is
 //!   simulated.
-//! - [`replay_with`] also says where the time of the requests went, and [`timeline`] what the device
-//!   did meanwhile.
+//! - [`replay_with`] also says where the time of the requests went, and [`timeline`] what the
+//!   device did meanwhile.
 //!
 //! Nothing here reads a clock, starts a thread or draws unseeded randomness. Invariants, tested:
 //! requests in = completions out; the same device, seed and trace give the same outcome, byte for

@@ -80,9 +80,9 @@ impl Outcome {
         self.requests as f64 / (self.span_ns.max(1) as f64 / 1e9)
     }
 
-    /// Whether the device fell behind the arrivals: it still worked for a tenth of the trace's time,
-    /// and for [`Outcome::BACKLOG_NS`], when the last request was due. Its response times then tell
-    /// how long the trace is, not how fast the device.
+    /// Whether the device fell behind the arrivals: it still worked for a tenth of the trace's
+    /// time, and for [`Outcome::BACKLOG_NS`], when the last request was due. Its response times
+    /// then tell how long the trace is, not how fast the device.
     pub fn is_overloaded(&self) -> bool {
         let backlog_ns = self.span_ns.saturating_sub(self.due_span_ns);
         backlog_ns >= Self::BACKLOG_NS && backlog_ns > self.due_span_ns / 10

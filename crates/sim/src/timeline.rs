@@ -3,8 +3,8 @@
 //!
 //! A [`Timeline`] collects one device's spans and requests within a window of virtual time, up to a
 //! limit; [`write`] lays several devices out as processes and their resources as threads. Requests
-//! overlap, so they are asynchronous events with their path as arguments; how many are outstanding is
-//! a counter. Times are microseconds with three decimals: exact.
+//! overlap, so they are asynchronous events with their path as arguments; how many are outstanding
+//! is a counter. Times are microseconds with three decimals: exact.
 //!
 //! Invariants: tracks do one thing at a time (the models' promise); what does not fit the limit is
 //! counted, never silently left out. Tested by reading the file back.
@@ -108,7 +108,8 @@ impl Probe for Timeline {
     }
 }
 
-/// Gives `take` the text of the timelines of `devices`, piece by piece. `trace` is what they served.
+/// Gives `take` the text of the timelines of `devices`, piece by piece. `trace` is what they
+/// served.
 pub fn write(devices: &[(&str, &Timeline)], trace: &Trace, take: &mut dyn FnMut(&str)) {
     take("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
     let mut lines = Lines { take, text: String::new(), is_first: true };
@@ -144,16 +145,19 @@ fn device(lines: &mut Lines<'_>, pid: usize, name: &str, timeline: &Timeline, tr
     for track in &tracks {
         let (tid, kind, index) = (thread(*track), track.kind.name(), track.index);
         lines.event(format_args!(
-            r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_name","args":{{"name":"{kind} {index}"}}}}"#
+            r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_name","args":{}}}"#,
+            format_args!(r#"{{"name":"{kind} {index}"}}"#)
         ));
         lines.event(format_args!(
-            r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_sort_index","args":{{"sort_index":{tid}}}}}"#
+            r#"{{"ph":"M","pid":{pid},"tid":{tid},"name":"thread_sort_index","args":{}}}"#,
+            format_args!(r#"{{"sort_index":{tid}}}"#)
         ));
     }
     for (at_ns, count) in timeline.outstanding() {
         let at = Micros(at_ns);
         lines.event(format_args!(
-            r#"{{"ph":"C","pid":{pid},"name":"outstanding","ts":{at},"args":{{"requests":{count}}}}}"#
+            r#"{{"ph":"C","pid":{pid},"name":"outstanding","ts":{at},"args":{}}}"#,
+            format_args!(r#"{{"requests":{count}}}"#)
         ));
     }
     for served in &timeline.requests {
@@ -168,7 +172,10 @@ fn device(lines: &mut Lines<'_>, pid: usize, name: &str, timeline: &Timeline, tr
         let of = if span.purpose == Purpose::Request { "" } else { purpose };
         let gap = if of.is_empty() { "" } else { " " };
         lines.event(format_args!(
-            r#"{{"ph":"X","pid":{pid},"tid":{tid},"name":"{of}{gap}{activity}","cat":"{purpose}","ts":{at},"dur":{length},"args":{{"request":{request}}}}}"#
+            r#"{{"ph":"X","pid":{pid},"tid":{tid},"name":"{of}{gap}{activity}",{}}}"#,
+            format_args!(
+                r#""cat":"{purpose}","ts":{at},"dur":{length},"args":{{"request":{request}}}"#
+            )
         ));
     }
 }
@@ -189,7 +196,8 @@ fn request(lines: &mut Lines<'_>, pid: usize, served: &Served, trace: &Trace) {
     }
     let (offset, len) = (request.offset.0, request.len);
     lines.event(format_args!(
-        r#"{{"ph":"b","pid":{pid},"cat":"request","id":{id},"name":"{op} {stream}","ts":{from},"args":{{"offset":{offset},"bytes":{len}{path}}}}}"#
+        r#"{{"ph":"b","pid":{pid},"cat":"request","id":{id},"name":"{op} {stream}",{}}}"#,
+        format_args!(r#""ts":{from},"args":{{"offset":{offset},"bytes":{len}{path}}}"#)
     ));
     lines.event(format_args!(
         r#"{{"ph":"e","pid":{pid},"cat":"request","id":{id},"name":"{op} {stream}","ts":{to}}}"#

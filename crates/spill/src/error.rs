@@ -85,7 +85,8 @@ impl Hint for Error {
         Some(match self {
             Self::Cluster { hint, .. } => hint.clone(),
             Self::Memory { cluster, needed, .. } => {
-                format!("give at least {} of memory, or smaller clusters", Bytes(cluster.0 * needed))
+                let least = Bytes(cluster.0 * needed);
+                format!("give at least {least} of memory, or smaller clusters")
             }
             Self::Width { .. } => {
                 "rows are at least 16 bytes wide and at most a cluster; see --width".to_owned()
@@ -105,7 +106,8 @@ impl Hint for Error {
             }
             Self::Io(error) => return error.hint(),
             Self::Wrong { .. } => {
-                "run it again on another disk or with --buffered: memory, disk or wearmark is at fault"
+                "run it again on another disk or with --buffered: memory, disk or wearmark is at \
+                 fault"
                     .to_owned()
             }
             Self::Interrupted => "nothing was kept; run it again".to_owned(),

@@ -8,8 +8,8 @@ use crate::error::Error;
 /// Memory, cluster size and depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
-    /// Memory for rows and clusters. A cluster of less than 4 KiB is counted with its size and takes
-    /// 4 KiB of it, because direct I/O wants its memory aligned.
+    /// Memory for rows and clusters. A cluster of less than 4 KiB is counted with its size and
+    /// takes 4 KiB of it, because direct I/O wants its memory aligned.
     pub memory: Bytes,
     /// Bytes per request to the temporary file.
     pub cluster: Bytes,

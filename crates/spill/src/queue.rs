@@ -1,8 +1,9 @@
-//! Requests of one phase: at most `depth` in flight, each in a slot of its own, all of them counted.
+//! Requests of one phase: at most `depth` in flight, each in a slot of its own, all of them
+//! counted.
 //!
-//! A slot holds one cluster. It belongs to a request from [`Queue::read`] or [`Queue::write`] until the request
-//! has completed. The slots are the memory of the phase: rows are taken from where the device put
-//! them and put where it fetches them from.
+//! A slot holds one cluster. It belongs to a request from [`Queue::read`] or [`Queue::write`] until
+//! the request has completed. The slots are the memory of the phase: rows are taken from where the
+//! device put them and put where it fetches them from.
 
 use events::Sink;
 use io::engine::{Completion, Engine, EngineOptions, Submission, Wait};

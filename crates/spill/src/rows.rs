@@ -1,9 +1,9 @@
 //! Rows of a stated width and key distribution from a seed, and their checksum.
 //!
 //! A row is key (8 bytes), number (8 bytes), then filling that depends on both. The same seed and
-//! number give the same row on any machine, in any order. Sums of [`digest`] over rows do not depend on the
-//! order either, so a sort is checked by comparing two sums, and a join by the sum over the pairs of
-//! the products, which an oracle knows without making the pairs.
+//! number give the same row on any machine, in any order. Sums of [`digest`] over rows do not
+//! depend on the order either, so a sort is checked by comparing two sums, and a join by the sum
+//! over the pairs of the products, which an oracle knows without making the pairs.
 
 use std::fmt;
 use std::str::FromStr;

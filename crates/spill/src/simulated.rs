@@ -1,9 +1,10 @@
 //! A device model in virtual time as a medium.
 //!
 //! The engine runs as it does on a disk: it issues, it waits, it decides by what has arrived. Only
-//! the waiting is the model's: [`Engine::exchange`] moves the clock to the next completion instead of sleeping. So
-//! the order of requests follows the simulated device and not the one that a trace was taken on.
-//! What the engine computes takes a stated time per row, or none. Data is kept in memory.
+//! the waiting is the model's: [`Engine::exchange`] moves the clock to the next completion instead
+//! of sleeping. So the order of requests follows the simulated device and not the one that a trace
+//! was taken on. What the engine computes takes a stated time per row, or none. Data is kept in
+//! memory.
 //!
 //! Models that look at their queue are asked as [`model::Queued`] wants it. Same options, same
 //! model, same seed: same requests, same times.

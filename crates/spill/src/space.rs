@@ -1,8 +1,8 @@
 //! Where clusters lie in the temporary file: extents, given out from the lowest address.
 //!
-//! A [`Stretch`] (a run, a part) grows by extents of 256 KiB, or one cluster where that is larger, and gives
-//! each back as soon as its last cluster has been read. So the file holds one copy of the data and
-//! an extent per open stretch, however many passes there are.
+//! A [`Stretch`] (a run, a part) grows by extents of 256 KiB, or one cluster where that is larger,
+//! and gives each back as soon as its last cluster has been read. So the file holds one copy of the
+//! data and an extent per open stretch, however many passes there are.
 
 use std::collections::BTreeSet;
 

@@ -33,8 +33,8 @@ pub struct TempFile {
 }
 
 impl TempFile {
-    /// In `directory`; `buffered` goes through the page cache. With a `depth` of 1 requests are plain
-    /// system calls, which are cheaper than a ring where each is waited for.
+    /// In `directory`; `buffered` goes through the page cache. With a `depth` of 1 requests are
+    /// plain system calls, which are cheaper than a ring where each is waited for.
     pub fn new(directory: &Path, buffered: bool, depth: u32) -> Result<Self, Error> {
         let mut warnings = Vec::new();
         let mut direct = !buffered;

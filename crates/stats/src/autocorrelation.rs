@@ -2,10 +2,10 @@
 //!
 //! The integrated autocorrelation time is tau = 1 + 2 (rho_1 + rho_2 + ...); n correlated samples
 //! tell as much about their mean as n / tau independent ones. The sum is cut by Sokal's automatic
-//! window (the smallest M with M >= 5 tau(M); "Monte Carlo methods in statistical mechanics", 1996).
-//! Where tau is too long for the lags that are looked at, the sequence is averaged in pairs and the
-//! question asked again (the blocking of Flyvbjerg and Petersen, J. Chem. Phys. 91, 1989), which
-//! keeps the cost linear. Tested against first-order autoregressive sequences, whose tau is
+//! window (the smallest M with M >= 5 tau(M); "Monte Carlo methods in statistical mechanics",
+//! 1996). Where tau is too long for the lags that are looked at, the sequence is averaged in pairs
+//! and the question asked again (the blocking of Flyvbjerg and Petersen, J. Chem. Phys. 91, 1989),
+//! which keeps the cost linear. Tested against first-order autoregressive sequences, whose tau is
 //! (1 + phi) / (1 - phi).
 
 /// Sokal's factor between the window and tau.

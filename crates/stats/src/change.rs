@@ -1,9 +1,11 @@
-//! By which factor a quantity changed between two times at each of which it was measured repeatedly.
+//! By which factor a quantity changed between two times at each of which it was measured
+//! repeatedly.
 //!
 //! Welch's interval of a difference of means (Welch, "The generalization of Student's problem",
 //! Biometrika 34, 1947), taken of the logarithms, so that the factor is one of geometric means and
 //! a doubling and a halving count alike. Whole measurements are the samples: what scatters from one
-//! measurement to the next widens the interval, however many requests each holds. Tested for coverage.
+//! measurement to the next widens the interval, however many requests each holds. Tested for
+//! coverage.
 
 use serde::{Deserialize, Serialize};
 

@@ -64,7 +64,8 @@ fn scale(a: f64, x: f64) -> f64 {
     (a * x.ln() - x - ln_gamma(a)).exp()
 }
 
-/// The regularised lower incomplete gamma function by its power series; converges fast for x < a + 1.
+/// The regularised lower incomplete gamma function by its power series; converges fast for x < a +
+/// 1.
 fn lower_series(a: f64, x: f64) -> f64 {
     let mut term = 1.0 / a;
     let mut sum = term;

@@ -170,7 +170,8 @@ mod tests {
             };
             let weighted = line(&x, &y, Some(&weights)).expect("a line");
             let repeated = line(&repeat(&x), &repeat(&y), None).expect("a line");
-            prop_assert!((weighted.slope - repeated.slope).abs() < 1e-6 * (1.0 + repeated.slope.abs()));
+            let off = (weighted.slope - repeated.slope).abs();
+            prop_assert!(off < 1e-6 * (1.0 + repeated.slope.abs()));
             prop_assert!((weighted.rms_error - repeated.rms_error).abs() < 1e-6);
             prop_assert!((weighted.mean_relative_error - repeated.mean_relative_error).abs()
                 < 1e-6 * (1.0 + repeated.mean_relative_error));

@@ -1,11 +1,11 @@
 //! Has a device reached its steady state, and where does the warm-up end?
 //!
 //! [`assess`] follows the SNIA Solid State Storage Performance Test Specification (PTS 2.0, section
-//! on steady state): over the last five rounds, (1) the range of the measured values is at most 20 %
-//! of their average, and (2) the best straight line through them rises or falls by at most 10 % of
-//! the average within the window. Both must hold. [`mser5`] cuts the warm-up of a short run (White,
-//! "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6),
-//! 1997). Both are tested on simulated drift and noise.
+//! on steady state): over the last five rounds, (1) the range of the measured values is at most 20
+//! % of their average, and (2) the best straight line through them rises or falls by at most 10 %
+//! of the average within the window. Both must hold. [`mser5`] cuts the warm-up of a short run
+//! (White, "An effective truncation heuristic for bias reduction in simulation output", Simulation
+//! 69(6), 1997). Both are tested on simulated drift and noise.
 
 use serde::{Deserialize, Serialize};
 

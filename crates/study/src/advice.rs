@@ -1,16 +1,16 @@
-//! From simulations to advice: what another device would make of the load, between which bounds, and
-//! whether the run allows to say so.
+//! From simulations to advice: what another device would make of the load, between which bounds,
+//! and whether the run allows to say so.
 //!
-//! A prediction is `measured here x simulated there / simulated here`: what the simulation gets wrong
-//! on this disk in the same way as on the other one cancels. Its interval holds
+//! A prediction is `measured here x simulated there / simulated here`: what the simulation gets
+//! wrong on this disk in the same way as on the other one cancels. Its interval holds
 //! - the **bias**, `|ln(simulated here / measured here)|`: how much had to cancel;
 //! - **E**, weighted by the time waited: how far the simulated times of the requests that the load
 //!   waits for are from the real ones;
 //! - the **sweep** of the assumed values of the other device ([`crate::assumed`]).
 //!
-//! Bias and E add up as independent errors of a logarithm, the sweep widens each end by its own worst
-//! case. It is no confidence interval of a known level: it says what the run itself gives reason to
-//! doubt.
+//! Bias and E add up as independent errors of a logarithm, the sweep widens each end by its own
+//! worst case. It is no confidence interval of a known level: it says what the run itself gives
+//! reason to doubt.
 
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::Classified;
@@ -21,8 +21,8 @@ use crate::validation::{Validation, Verdict, aim};
 /// A class that carries less of the waiting is not named as the worst.
 const SHARE_MIN: f64 = 0.1;
 
-/// E of the disk against itself from which on nothing can be told: an aim of half as much again would
-/// let any simulation pass.
+/// E of the disk against itself from which on nothing can be told: an aim of half as much again
+/// would let any simulation pass.
 pub const NOISE_MAX: f64 = 0.2;
 
 /// What the load would do on a device.

@@ -82,8 +82,8 @@ enum Key {
 /// Called with the path, the table of a parameter, and whether it is assumed.
 type Visit<'a> = dyn FnMut(&[Key], &toml::Table, bool) + 'a;
 
-/// Visits every table that states a source: parameters, and tables of settings that state one for all
-/// of them.
+/// Visits every table that states a source: parameters, and tables of settings that state one for
+/// all of them.
 fn walk(value: &Value, path: &mut Vec<Key>, visit: &mut Visit<'_>) {
     match value {
         Value::Table(table) => {

@@ -1,8 +1,8 @@
 //! What a device costs per month, and what its transactions cost.
 //!
 //! A volume is rented by its size, and by the performance that was provisioned; a drive is bought
-//! and used for some years. Only the storage is counted: no machine, power, redundancy or staff, and
-//! no interest. Prices are those that the profile's `[cost]` names, with their day.
+//! and used for some years. Only the storage is counted: no machine, power, redundancy or staff,
+//! and no interest. Prices are those that the profile's `[cost]` names, with their day.
 
 use profile::CostSpec;
 use serde::{Deserialize, Serialize};

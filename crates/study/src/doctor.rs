@@ -231,7 +231,8 @@ fn governor(sysfs: &Path) -> Check {
         other => limited(
             NAME,
             format!("governor '{other}'"),
-            "response times at low depth vary with the clock: 'cpupower frequency-set -g performance'",
+            "response times at low depth vary with the clock: 'cpupower frequency-set -g \
+             performance'",
         ),
     }
 }

@@ -1,9 +1,10 @@
 //! What the disk itself changed by between the stages of a study.
 //!
-//! The same short measurement ([`probe::reference`]) stands before and after the load, before, within
-//! and after the probe, and before every replay. Those of the probe are the state that the profile was
-//! fitted to; by what the others differ from them the disk has drifted, and no model of the fitted
-//! state can know it. Drift is a factor per kind of request with an interval over whole measurements.
+//! The same short measurement ([`probe::reference`]) stands before and after the load, before,
+//! within and after the probe, and before every replay. Those of the probe are the state that the
+//! profile was fitted to; by what the others differ from them the disk has drifted, and no model of
+//! the fitted state can know it. Drift is a factor per kind of request with an interval over whole
+//! measurements.
 
 use events::Sink;
 use io::target::TargetSpec;

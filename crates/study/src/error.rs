@@ -20,7 +20,11 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A study file is not what it should be.
-    #[error("{}{}: {cause}", path.display(), line.map(|line| format!(":{line}")).unwrap_or_default())]
+    #[error(
+        "{}{}: {cause}",
+        path.display(),
+        line.map(|line| format!(":{line}")).unwrap_or_default()
+    )]
     StudyFile {
         /// The file.
         path: PathBuf,
@@ -158,17 +162,19 @@ impl Hint for Error {
             }
             // Only a run directory is ours: elsewhere the file may be anything, and is not to go.
             Self::Artifact { path, .. } if is_in_a_run(path) => {
-                "remove that file and run the same command again: the stage that writes it is redone"
+                "remove that file and run the same command again: the stage that writes it is \
+                 redone"
             }
             Self::Artifact { .. } => {
-                "name a file that wearmark wrote, such as the measurements.json of 'wearmark probe' \
-                 or what 'wearmark oltp run --save FILE' keeps"
+                "name a file that wearmark wrote, such as the measurements.json of 'wearmark \
+                 probe' or what 'wearmark oltp run --save FILE' keeps"
             }
             Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",
             Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
             Self::NotEmpty { .. } => "name a directory that is empty or absent",
             Self::Step { .. } => {
-                "run that step by itself, 'wearmark oltp run' or 'wearmark emulate', to see all of it"
+                "run that step by itself, 'wearmark oltp run' or 'wearmark emulate', to see all of \
+                 it"
             }
             Self::NoSpace { .. } => {
                 "free some space, name another disk with --runs DIR, or lower warehouses and range \

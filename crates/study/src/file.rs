@@ -186,8 +186,8 @@ impl System {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Validate {
-    /// Replay at most this much of the captured trace, in six slices, each at least twice: the second
-    /// time is the noise floor.
+    /// Replay at most this much of the captured trace, in six slices, each at least twice: the
+    /// second time is the noise floor.
     pub duration: Nanos,
     /// Slices replayed at most; as long as E cannot be told from its aim, one more, then again from
     /// the first. Four at least, unless fewer are allowed.

@@ -53,8 +53,8 @@ pub fn fingerprint(place: &Path) -> BTreeMap<String, String> {
 fn utc(at: std::time::SystemTime) -> Option<String> {
     let seconds = at.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years of 365 days from a 1 March on, so that the leap day comes last (Hinnant, "chrono-Compatible
-    // Low-Level Date Algorithms").
+    // Years of 365 days from a 1 March on, so that the leap day comes last (Hinnant,
+    // "chrono-Compatible Low-Level Date Algorithms").
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era =

@@ -20,8 +20,8 @@ pub(crate) struct Partial<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Partial<T> {
-    /// Opens the file, made if it is not there, and reads what it holds. The last line of a killed run
-    /// may be torn: it is cut off, and its result is made again.
+    /// Opens the file, made if it is not there, and reads what it holds. The last line of a killed
+    /// run may be torn: it is cut off, and its result is made again.
     pub(crate) fn open(run: &RunDir, name: &str) -> Result<(Self, Vec<T>), Error> {
         let path = run.join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! The pipeline: the stages of a study in order, each skipped where its artifact is already there.
 //!
-//! A stage ends with [`Context::finish`]: its warnings, then its artifact. A run that is killed between
-//! any two system calls goes on and ends as one that was not; the tests kill it at each of them.
+//! A stage ends with [`Context::finish`]: its warnings, then its artifact. A run that is killed
+//! between any two system calls goes on and ends as one that was not; the tests kill it at each of
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -70,8 +71,8 @@ impl Context<'_> {
         self.log.cancelled()
     }
 
-    /// Ends the stage with its artifact. Its warnings are stored first: once the artifact is there the
-    /// stage never runs again, and they would be lost.
+    /// Ends the stage with its artifact. Its warnings are stored first: once the artifact is there
+    /// the stage never runs again, and they would be lost.
     pub fn finish<T: serde::Serialize>(&self, artifact: &str, value: &T) -> Result<(), Error> {
         self.run.write_json(&warnings_name(self.stage), &collapse(self.log.warnings()))?;
         self.run.write_json(artifact, value)

@@ -42,8 +42,8 @@ pub struct ScenarioResult {
     /// All values of the profile.
     #[serde(default)]
     pub values: u32,
-    /// Least and most transactions per minute with each assumed value halved and doubled; null where
-    /// none is assumed.
+    /// Least and most transactions per minute with each assumed value halved and doubled; null
+    /// where none is assumed.
     #[serde(default)]
     pub swept_transactions_per_min: Option<(f64, f64)>,
     /// What the load would do there; null for this disk.
@@ -118,8 +118,8 @@ pub fn simulate(
     })
 }
 
-/// As [`simulate`], from a profile's text: counts what it assumes, and sweeps that. Variants that are
-/// no profile are left out.
+/// As [`simulate`], from a profile's text: counts what it assumes, and sweeps that. Variants that
+/// are no profile are left out.
 pub fn simulate_swept(
     (name, text): (&str, &str),
     fitted: bool,

@@ -1,14 +1,15 @@
 //! How wrong a profile is: the simulated against the real response times of one request sequence,
 //! beside the real device's own difference between two runs.
 //!
-//! The definition of E is the design's (`stats::error_ratio`). Run A is the reference; run B against
-//! run A is the noise floor; the simulation is against run A. Classes are operation x size, sizes
-//! grouped by power of two so that a log with commits of many lengths makes a handful of classes.
+//! The definition of E is the design's (`stats::error_ratio`). Run A is the reference; run B
+//! against run A is the noise floor; the simulation is against run A. Classes are operation x size,
+//! sizes grouped by power of two so that a log with commits of many lengths makes a handful of
+//! classes.
 //!
-//! Three things are told apart: E as measured; the noise floor; and E with the drift taken out, where
-//! the simulated times of each kind of request are multiplied by what the disk changed by since the
-//! fit ([`crate::drift`]). The verdict is on E as measured. It takes the whole interval: where that
-//! lies on both sides of the aim, E cannot be told from it.
+//! Three things are told apart: E as measured; the noise floor; and E with the drift taken out,
+//! where the simulated times of each kind of request are multiplied by what the disk changed by
+//! since the fit ([`crate::drift`]). The verdict is on E as measured. It takes the whole interval:
+//! where that lies on both sides of the aim, E cannot be told from it.
 
 use probe::reference::Kind;
 use profile::Profile;
@@ -304,8 +305,8 @@ impl<'a> Judge<'a> {
         (self.slice_ns / 3).max(1)
     }
 
-    /// Puts rounds together. Those in which a replay was late are left out, unless too few others are
-    /// there.
+    /// Puts rounds together. Those in which a replay was late are left out, unless too few others
+    /// are there.
     pub(crate) fn together(&self, rounds: &[Round]) -> Result<Together, Error> {
         let valid = rounds.iter().filter(|round| round.is_valid()).count();
         let all = valid < FEWEST_ROUNDS.min(rounds.len());

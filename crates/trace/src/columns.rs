@@ -157,8 +157,8 @@ impl Trace {
         chains.transaction.push(transaction);
     }
 
-    /// Appends some rows of `other`, whose stream table is the same. An empty trace takes over which
-    /// columns there are; otherwise both have the same ones, or the result is ragged.
+    /// Appends some rows of `other`, whose stream table is the same. An empty trace takes over
+    /// which columns there are; otherwise both have the same ones, or the result is ragged.
     pub fn extend_rows(&mut self, other: &Self, rows: Range<usize>) {
         if self.is_empty() {
             self.service = other.service.as_ref().map(|_| self.service.take().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Public traces that are recognised by their number of requests.
 //!
-//! A user who has the genuine file should hear that it is the one that papers mean, and one that was
-//! cut short should not pass for it. The count is all that is checked: the archives publish no
+//! A user who has the genuine file should hear that it is the one that papers mean, and one that
+//! was cut short should not pass for it. The count is all that is checked: the archives publish no
 //! digest of the unpacked text.
 
 use crate::Trace;

@@ -145,7 +145,8 @@ macro_rules! serde_as_text {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_any(TextOrNumber).and_then(|text| text.parse().map_err(de::Error::custom))
+                let text = from.deserialize_any(TextOrNumber)?;
+                text.parse().map_err(de::Error::custom)
             }
         }
     )*};

@@ -101,7 +101,8 @@ mod tests {
         let error = Advice::error("x.toml:3: no such profile 'a'", "see 'wearmark profile list'");
         assert_eq!(
             render(&error.context("cannot simulate")),
-            "error: cannot simulate: x.toml:3: no such profile 'a'\nhint: see 'wearmark profile list'"
+            "error: cannot simulate: x.toml:3: no such profile 'a'\nhint: see 'wearmark profile \
+             list'"
         );
     }
 

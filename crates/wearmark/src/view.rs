@@ -1,9 +1,9 @@
 //! The live view: events drawn on the terminal.
 //!
 //! On a terminal one progress bar with the expected time left; elsewhere (pipes, logs) one plain
-//! line whenever a stage starts, every ten seconds while it runs, and when it ends. The first warning
-//! of a kind is always printed; those like it are counted, and told as one line at the end (not when
-//! quiet). Everything goes to standard error, so that standard output stays the result.
+//! line whenever a stage starts, every ten seconds while it runs, and when it ends. The first
+//! warning of a kind is always printed; those like it are counted, and told as one line at the end
+//! (not when quiet). Everything goes to standard error, so that standard output stays the result.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! A MariaDB or MySQL server that may say anything: the greeting, switches of the login's plugin, OK
-//! and ERR, result sets, requests for a local file.
+//! A MariaDB or MySQL server that may say anything: the greeting, switches of the login's plugin,
+//! OK and ERR, result sets, requests for a local file.
 
 use dbms::Error;
 use dbms::mariadb::{Connection, Done, Row, Type};
@@ -73,7 +73,8 @@ fn prepared(connection: &mut Connection) -> Result<Done, Error> {
     done
 }
 
-/// Reads the columns of a row, each as something else than in the row before; gives up at the fifth.
+/// Reads the columns of a row, each as something else than in the row before; gives up at the
+/// fifth.
 fn read(row: &mut Row<'_>, seen: usize) -> Result<(), Error> {
     for column in 0..row.columns() {
         let read = match (seen + column) % 6 {

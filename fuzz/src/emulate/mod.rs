@@ -1,7 +1,7 @@
 //! Requests to emulated devices: what the kernel sends through FUSE, what clients of NBD say.
 //!
-//! Whatever comes, each request has its reply, what it costs lies on the device, and the power can be
-//! cut after it.
+//! Whatever comes, each request has its reply, what it costs lies on the device, and the power can
+//! be cut after it.
 
 pub mod fuse;
 pub mod nbd;

@@ -8,10 +8,11 @@ use super::{AREAS, Area, Sitting};
 const HEAD: &str = "\
 # Bars
 
-The figures that wearmark promises, as they were last measured. `cargo xtask bars [AREA]` measures an
-area anew and replaces its section. Each section begins with the speed of the machine in that minute:
-machines of one kind differ by a factor of two from day to day, so a rate says little without it. The
-column *per 1000 steps* gives a rate of the processor relative to the integer step of the calibration.
+The figures that wearmark promises, as they were last measured. `cargo xtask bars [AREA]` measures
+an area anew and replaces its section. Each section begins with the speed of the machine in that
+minute: machines of one kind differ by a factor of two from day to day, so a rate says little
+without it. The column *per 1000 steps* gives a rate of the processor relative to the integer step
+of the calibration.
 ";
 
 /// Four significant digits.
@@ -46,7 +47,8 @@ fn sections(text: &str) -> BTreeMap<String, String> {
 
 fn section(area: &Area, sitting: &Sitting) -> String {
     let mut text = format!(
-        "{}{}; {}.\n{}.\n\n| figure of | figure | unit | per 1000 steps | bar | |\n|---|---|---|---|---|---|\n",
+        "{}{}; {}.\n{}.\n\n| figure of | figure | unit | per 1000 steps | bar | |\n\
+         |---|---|---|---|---|---|\n",
         area.about[..1].to_uppercase(),
         &area.about[1..],
         provenance(),

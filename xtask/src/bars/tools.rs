@@ -49,8 +49,8 @@ pub fn folder(area: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Runs a command and returns its standard output and the processor time that it took, s. Exit code 1
-/// is a finding, no failure.
+/// Runs a command and returns its standard output and the processor time that it took, s. Exit code
+/// 1 is a finding, no failure.
 pub fn timed(program: &Path, arguments: &[&str]) -> anyhow::Result<(String, f64)> {
     let before = children_cpu_s()?;
     let output = Command::new(program)
@@ -64,7 +64,8 @@ pub fn timed(program: &Path, arguments: &[&str]) -> anyhow::Result<(String, f64)
     Ok((String::from_utf8(output.stdout)?, children_cpu_s()? - before))
 }
 
-/// Processor time of all children that have ended, s (proc(5): `cutime` and `cstime` in ticks of 10 ms).
+/// Processor time of all children that have ended, s (proc(5): `cutime` and `cstime` in ticks of 10
+/// ms).
 pub fn children_cpu_s() -> anyhow::Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let (_, rest) = stat.rsplit_once(')').context("no name in /proc/self/stat")?;

@@ -3,8 +3,8 @@
 //!
 //! The layers are [`Account`]s, the shape that the accounts of SQLite have, so that one reader
 //! serves all three systems: `logical` is what the server asked of the file system, `physical NAME`
-//! what the disk did. Sums close where the trace of a disk, class by class, agrees with the kernel's
-//! own counters of that disk within [`CLOSE`].
+//! what the disk did. Sums close where the trace of a disk, class by class, agrees with the
+//! kernel's own counters of that disk within [`CLOSE`].
 //!
 //! Tested on hand-made traces; the whole on real servers.
 

@@ -22,7 +22,8 @@ pub enum System {
     Postgresql,
     /// MariaDB with InnoDB, or MySQL.
     Mariadb,
-    /// Any other program: which of its files are logs is not known, all but temporary ones are data.
+    /// Any other program: which of its files are logs is not known, all but temporary ones are
+    /// data.
     Program,
 }
 

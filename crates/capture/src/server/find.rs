@@ -2,10 +2,10 @@
 //! the control group that it runs in.
 //!
 //! Both kinds of servers change into their data directory when they start, so `/proc/PID/cwd`
-//! (proc(5)) names it; PostgreSQL's main process is the topmost one of its name, and writes its number
-//! into `postmaster.pid`. Where else its files lie is told by symbolic links (`pg_wal`, tablespaces)
-//! or by the files that it has open (InnoDB's log and undo). A program of any other kind is taken as
-//! a tree of processes.
+//! (proc(5)) names it; PostgreSQL's main process is the topmost one of its name, and writes its
+//! number into `postmaster.pid`. Where else its files lie is told by symbolic links (`pg_wal`,
+//! tablespaces) or by the files that it has open (InnoDB's log and undo). A program of any other
+//! kind is taken as a tree of processes.
 //!
 //! Errors name what was looked for and what is in the way. Tested on processes of our own, on
 //! hand-made directories, and on real servers.

@@ -1,7 +1,7 @@
 //! Where the journal of an ext4 file system lies on its disk.
 //!
-//! The journal is an inode without a name, so FIEMAP cannot be asked. The superblock keeps a copy of
-//! that inode's block map (kernel Documentation/filesystems/ext4: `s_jnl_blocks`, extent tree);
+//! The journal is an inode without a name, so FIEMAP cannot be asked. The superblock keeps a copy
+//! of that inode's block map (kernel Documentation/filesystems/ext4: `s_jnl_blocks`, extent tree);
 //! it is read from the device, read-only, as root. Any other file system, any surprise: no journal,
 //! and its blocks count as foreign.
 //!

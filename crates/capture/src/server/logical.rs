@@ -1,10 +1,10 @@
 //! The logical I/O of a server as a trace: who asked for which bytes of which file class, when, and
 //! how long the call took.
 //!
-//! The files are laid out in one address space, class after class, each file rounded up to 1 MiB, so
-//! that the trace replays into a single file and simulates on a single device. Reads and writes whose
-//! offset is not known are put at the start of their file; I/O on descriptors whose file could not
-//! be found out goes to a region of its own in the class `other`. Both are counted.
+//! The files are laid out in one address space, class after class, each file rounded up to 1 MiB,
+//! so that the trace replays into a single file and simulates on a single device. Reads and writes
+//! whose offset is not known are put at the start of their file; I/O on descriptors whose file
+//! could not be found out goes to a region of its own in the class `other`. Both are counted.
 //!
 //! Invariants: every call on a file within the capture is in the trace or in `losses`; requests of
 //! one actor do not overlap. Tested on real servers (`tests/it/server.rs`) against their counters.
@@ -51,7 +51,8 @@ pub struct ServerCapture {
 #[derive(Clone, Debug, Default)]
 pub struct Logical {
     /// One request per call that moved bytes or flushed. Streams are the classes of
-    /// [`Class::ALL`], actors index `actors`, `transaction` is 0 until [`super::attribute`] is told.
+    /// [`Class::ALL`], actors index `actors`, `transaction` is 0 until [`super::attribute`] is
+    /// told.
     pub trace: Trace,
     /// Zero of the trace's time, ns of CLOCK_MONOTONIC.
     pub origin_ns: u64,
@@ -120,8 +121,8 @@ pub struct Unresolved {
 }
 
 impl ServerCapture {
-    /// Starts to capture the I/O of a running server. Processes and threads that it starts later are
-    /// followed.
+    /// Starts to capture the I/O of a running server. Processes and threads that it starts later
+    /// are followed.
     pub fn start(server: &Server, options: Options) -> Result<Self, Unavailable> {
         let (wanted, points) = calls::list(server.system, options);
         let mains = server.pids();

@@ -7,17 +7,17 @@
 //!   restricted to its tasks; file descriptors are led back to files, files to classes. As root.
 //! - [`attribute`]: which of the I/Os belong to which transaction of which connection, by what the
 //!   client knows.
-//! - [`requests`]: where nobody tells of transactions, the requests of the clients, from when messages
-//!   come in and answers go out.
+//! - [`requests`]: where nobody tells of transactions, the requests of the clients, from when
+//!   messages come in and answers go out.
 //! - [`PhysicalCapture`]: every request of the disks under its directories, led back to the classes
 //!   by where the files lay on the disk while the load ran. As root.
 //! - [`ServerClock`]: processor time of the server, its client, kernel threads and others; no root
 //!   needed. [`RoleClock`] has it by what the server's tasks do.
 //!
 //! [`Observer`] runs them all, [`ServerAccounts`] brings them together. [`by_pid`], [`by_data`] and
-//! [`by_control_group`] find a server that somebody else started. `/proc/PID/io` is used nowhere: on
-//! file systems with large folios its `write_bytes` charges a whole folio for each page that becomes
-//! dirty, up to 256 times what was written.
+//! [`by_control_group`] find a server that somebody else started. `/proc/PID/io` is used nowhere:
+//! on file systems with large folios its `write_bytes` charges a whole folio for each page that
+//! becomes dirty, up to 256 times what was written.
 
 mod accounts;
 mod calls;

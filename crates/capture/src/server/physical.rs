@@ -6,8 +6,8 @@
 //! else is foreign: other programs, and what was missed. Flushes belong to the disk as a whole and
 //! stand in the class `filesystem`: it is the file system that issues them.
 //!
-//! Invariant: the classes add up to the disk's trace, by construction; [`super::Closure`] holds that
-//! against the kernel's own counters. Tested on a real server.
+//! Invariant: the classes add up to the disk's trace, by construction; [`super::Closure`] holds
+//! that against the kernel's own counters. Tested on a real server.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

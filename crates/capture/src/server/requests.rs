@@ -7,9 +7,9 @@
 //! two sides is not looked at, so several statements of one transaction are several requests, the
 //! last of which commits.
 //!
-//! A request *commits* where its task flushed the log within it, or slept until another task's flush
-//! of the log had ended (group commit). Where a server flushes its log by writing it (`open_datasync`),
-//! no flush of the log is seen at all, and its own write of the log is the sign.
+//! A request *commits* where its task flushed the log within it, or slept until another task's
+//! flush of the log had ended (group commit). Where a server flushes its log by writing it
+//! (`open_datasync`), no flush of the log is seen at all, and its own write of the log is the sign.
 //!
 //! Between a request's end and the next one of its session the client thinks. A closed loop's
 //! clients think as long as they like; one that keeps to a schedule thinks shorter after a slow

@@ -1,7 +1,7 @@
 //! A trace in one row per file class and operation: how many, how much, how long, by whom.
 //!
-//! Plain sums and quantiles. Invariant: requests and bytes of the rows add up to the trace's. Tested
-//! on a hand-made trace.
+//! Plain sums and quantiles. Invariant: requests and bytes of the rows add up to the trace's.
+//! Tested on a hand-made trace.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,13 @@
 //! Follows what every descriptor of every process means, and turns calls into I/Os.
 //!
 //! Events of different processors are brought into the order of time first. A descriptor leads to
-//! an open file description, the *handle*: opening makes one, a new process inherits its parent's, a
-//! new thread shares its process's table, closing forgets. A handle that was not seen to be opened
-//! (`dup`, `accept`, opened before the capture) is made at its first use.
+//! an open file description, the *handle*: opening makes one, a new process inherits its parent's,
+//! a new thread shares its process's table, closing forgets. A handle that was not seen to be
+//! opened (`dup`, `accept`, opened before the capture) is made at its first use.
 //!
-//! What a handle stands for is asked of `/proc` up to one poll (20 ms) later. By then the descriptor
-//! may be closed and in use again, so the answer counts only if no close comes to light whose
-//! time is before the question; otherwise the handle stays unknown, and is counted.
+//! What a handle stands for is asked of `/proc` up to one poll (20 ms) later. By then the
+//! descriptor may be closed and in use again, so the answer counts only if no close comes to light
+//! whose time is before the question; otherwise the handle stays unknown, and is counted.
 //!
 //! Offsets of calls without one follow the handle's position: 0 after opening, unknown after
 //! `O_APPEND` or a seek from the end, until the next seek.

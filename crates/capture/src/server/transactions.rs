@@ -11,8 +11,8 @@
 //! - *service*: within its own reads, writes and flushes;
 //! - *client*: from an answer to the next message, and from the transaction's start to its first
 //!   message and from its last answer to its end;
-//! - *shared commit*: where the transaction flushed no log itself, the piece between its last I/O and
-//!   its last answer during which another task flushed the log: group commit;
+//! - *shared commit*: where the transaction flushed no log itself, the piece between its last I/O
+//!   and its last answer during which another task flushed the log: group commit;
 //! - *gap*: the rest: computing, waiting for locks and for a processor. It is an upper bound on the
 //!   CPU time; the ratio of the tasks' processor time to it says how loose.
 //!
@@ -202,8 +202,8 @@ fn sum(
     made
 }
 
-/// Time during which the task had nothing to answer, and how often it got something. I/O in that time (a log flush that happens
-/// behind the answer) is service, not waiting.
+/// Time during which the task had nothing to answer, and how often it got something. I/O in that
+/// time (a log flush that happens behind the answer) is service, not waiting.
 fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> (u64, u32) {
     if turns.is_empty() {
         return (0, 0);
@@ -237,8 +237,8 @@ fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> (u64, u3
 }
 
 /// Overlap of log flushes of others with the piece between the last I/O (or message) and the last
-/// answer; nothing for a transaction that wrote nothing to wait for is told from the outside, so the
-/// piece counts for readers too where a flush happens to fall into it.
+/// answer; nothing for a transaction that wrote nothing to wait for is told from the outside, so
+/// the piece counts for readers too where a flush happens to fall into it.
 fn shared(span: &Span, requests: &[Own], turns: &[(u64, bool)], log_flushes: &[(u64, u64)]) -> u64 {
     let answered = turns.iter().rev().find(|turn| !turn.1).map_or(span.end_ns, |turn| turn.0);
     let asked = turns.iter().rev().find(|turn| turn.1 && turn.0 < answered).map(|turn| turn.0);

@@ -10,7 +10,8 @@
 //! first one that became known later. Missed: a file that was written to the disk and deleted
 //! between two looks.
 //!
-//! Invariant: looks are in the order of time. Tested on files of our own and on hand-made histories.
+//! Invariant: looks are in the order of time. Tested on files of our own and on hand-made
+//! histories.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, Metadata};

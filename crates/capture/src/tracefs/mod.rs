@@ -1,7 +1,7 @@
 //! A tracefs instance of our own: set up, polled, removed. The ground of every kernel capture.
 //!
-//! A [`Reader`] says which tracepoints it wants and makes of their events what it likes; the rest is
-//! the same for all: a thread of its own (so that a private mount of tracefs can belong to it
+//! A [`Reader`] says which tracepoints it wants and makes of their events what it likes; the rest
+//! is the same for all: a thread of its own (so that a private mount of tracefs can belong to it
 //! alone), binary pages read every 20 ms (a reader that waits for pages would be woken for each),
 //! exact loss counters. Buffers do not overwrite: when the reader falls behind, the newest events
 //! are dropped and counted by the kernel. Kernel documentation: trace/ftrace.rst, trace/events.rst,
@@ -36,8 +36,8 @@ const BUFFERS_KIB: usize = 256 << 10;
 /// Kernel memory for one processor's buffer at most, KiB.
 const BUFFER_KIB: usize = 8 << 10;
 const REMEDY_ROOT: &str = "Run as root to see the kernel's events, or go on without them.";
-const REMEDY_KERNEL: &str = "Use a kernel with CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS and CONFIG_TRACING, or go on \
-     without its events.";
+const REMEDY_KERNEL: &str = "Use a kernel with CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS and \
+                             CONFIG_TRACING, or go on without its events.";
 
 /// One tracepoint that is wanted.
 pub(crate) struct Wanted {

@@ -1,8 +1,8 @@
 //! Where tracefs is, and what killed processes left in it.
 //!
 //! Where it is not mounted, it is mounted in a mount namespace of the calling thread alone: nothing
-//! of that outlives the thread. Kernel documentation: trace/ftrace.rst. Tested on a mount table; the
-//! rest with the collector.
+//! of that outlives the thread. Kernel documentation: trace/ftrace.rst. Tested on a mount table;
+//! the rest with the collector.
 
 use std::io;
 use std::path::{Path, PathBuf};

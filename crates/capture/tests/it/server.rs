@@ -36,8 +36,8 @@ fn number(postgresql: &Postgresql, sql: &str) -> i64 {
 /// sessions that ask read catalogues too, at moments of their own. PostgreSQL counts a block that
 /// is added to a table as one that was read, hence the sizes.
 const BLOCKS: &str = "SELECT (sum(heap_blks_read) + sum(idx_blks_read) - (SELECT sum(\
-                      pg_relation_size(oid)) / 8192 FROM pg_class WHERE relname LIKE 'pgbench%'))::bigint \
-                      FROM pg_statio_user_tables";
+                      pg_relation_size(oid)) / 8192 FROM pg_class WHERE relname LIKE \
+                      'pgbench%'))::bigint FROM pg_statio_user_tables";
 /// The files of those tables and indices.
 const PATHS: &str = "SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname LIKE 'pgbench%'";
 
@@ -74,8 +74,8 @@ fn what_postgresql_counts_is_what_was_captured() {
         Ok(capture) => capture,
         Err(unavailable) => return println!("skipped: {unavailable}"),
     };
-    // No checkpoint: one that is asked for opens a table, writes it and closes it within one poll on
-    // a fast machine, and its pages would count as those of a file that could not be found out.
+    // No checkpoint: one that is asked for opens a table, writes it and closes it within one poll
+    // on a fast machine, and its pages would count as those of a file that could not be found out.
     postgresql.bench(&["-c", "4", "-t", "2500", "-M", "prepared"]);
     // Backends hand their counts over within a second.
     std::thread::sleep(std::time::Duration::from_millis(1200));
@@ -94,8 +94,8 @@ fn what_postgresql_counts_is_what_was_captured() {
     close(read_blocks, blocks - blocks_before);
     close(sum(&logical, Class::Log, Op::Write).0, writes - writes_before);
     close(sum(&logical, Class::Log, Op::Flush).0, syncs - syncs_before);
-    // Files of a session that begins and ends within one poll cannot be found out any more: those of
-    // the few queries above, none of the load's.
+    // Files of a session that begins and ends within one poll cannot be found out any more: those
+    // of the few queries above, none of the load's.
     let all: u64 = logical.trace.len.iter().map(|len| u64::from(*len)).sum();
     assert!(logical.unresolved.bytes < all / 100, "{:?} of {all}", logical.unresolved);
 

@@ -1,8 +1,8 @@
 //! The ordinary user that a server runs as.
 //!
-//! Both servers refuse to run as root, and rightly. Where wearmark is root it picks the server's own
-//! user (`postgres`, `mysql`) or else `nobody` from `/etc/passwd`; where it is not, the server runs
-//! as whoever called.
+//! Both servers refuse to run as root, and rightly. Where wearmark is root it picks the server's
+//! own user (`postgres`, `mysql`) or else `nobody` from `/etc/passwd`; where it is not, the server
+//! runs as whoever called.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

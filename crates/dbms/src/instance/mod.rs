@@ -1,9 +1,9 @@
 //! Private instances: created in directories of their own, run, watched and removed.
 //!
-//! [`Instance::create`] makes one, [`Instance::start`] runs its server and returns when sessions are
-//! taken, [`Instance::kill`] is a crash on purpose, and the next start recovers. The server runs as
-//! an ordinary user, listens on a unix socket only, and does not outlive wearmark (`process.rs`).
-//! [`Instance::remove`] takes away what was made, and nothing else (`place.rs`).
+//! [`Instance::create`] makes one, [`Instance::start`] runs its server and returns when sessions
+//! are taken, [`Instance::kill`] is a crash on purpose, and the next start recovers. The server
+//! runs as an ordinary user, listens on a unix socket only, and does not outlive wearmark
+//! (`process.rs`). [`Instance::remove`] takes away what was made, and nothing else (`place.rs`).
 //!
 //! Invariants: an instance that is dropped leaves no process behind, and a temporary one no file;
 //! a creation that fails or is stopped leaves nothing. Tested on real servers in `tests/it`.
@@ -182,8 +182,8 @@ impl Instance {
     ///
     /// # Errors
     /// Missing or unknown programs; a place that is not empty or that the server's user cannot
-    /// reach; a setting that the server does not have; a full disk; [`Error::Cancelled`]. Nothing is
-    /// left in any of these cases.
+    /// reach; a setting that the server does not have; a full disk; [`Error::Cancelled`]. Nothing
+    /// is left in any of these cases.
     pub fn create(
         system: System,
         places: &Places,
@@ -287,15 +287,15 @@ impl Instance {
     /// Starts the server and waits until it takes sessions; after a crash that includes recovery.
     ///
     /// # Errors
-    /// [`Error::InUse`] where a server runs on the instance already; [`Error::Crashed`] with the end
-    /// of its log; [`Error::DiskFull`]; [`Error::Timeout`]; [`Error::Cancelled`].
+    /// [`Error::InUse`] where a server runs on the instance already; [`Error::Crashed`] with the
+    /// end of its log; [`Error::DiskFull`]; [`Error::Timeout`]; [`Error::Cancelled`].
     pub fn start(&mut self, sink: &dyn Sink) -> Result<(), Error> {
         self.start_after(None, sink)
     }
 
     /// As [`Instance::start`], with directories that forget at [`Instance::cut_power`] what was not
-    /// synced; with `lies` they acknowledge every sync and forget even so. Temporary files keep their
-    /// own directory.
+    /// synced; with `lies` they acknowledge every sync and forget even so. Temporary files keep
+    /// their own directory.
     ///
     /// # Errors
     /// As [`Instance::start`]; [`Error::Unavailable`] where file systems cannot be mounted.
@@ -455,7 +455,8 @@ impl Instance {
         }
     }
 
-    /// Stops the server in an orderly way, which ends all sessions. Nothing happens where none runs.
+    /// Stops the server in an orderly way, which ends all sessions. Nothing happens where none
+    /// runs.
     ///
     /// # Errors
     /// [`Error::Timeout`] after two minutes; the server has been killed then.

@@ -169,7 +169,8 @@ pub(super) fn notes(plan: &Plan) -> Vec<String> {
     if plan.settings.direct && plan.programs.number.0 < 16 {
         let version = &plan.programs.version;
         notes.push(format!(
-            "PostgreSQL {version} reads and writes through the kernel's page cache; it cannot bypass it"
+            "PostgreSQL {version} reads and writes through the kernel's page cache; it cannot \
+             bypass it"
         ));
     }
     if plan.settings.checkpoint.0 < 30_000_000_000 {

@@ -141,7 +141,8 @@ fn an_error_of_the_reader_leaves_the_connection_in_step() {
     connection.execute("COMMIT").unwrap();
 }
 
-/// Found by fuzzing: answers of a connection that broke stayed due, and what was begun next panicked.
+/// Found by fuzzing: answers of a connection that broke stayed due, and what was begun next
+/// panicked.
 #[test]
 fn a_connection_that_broke_refuses_what_is_begun_next() {
     let said = [greeting(), packet(1, &[0xff])].concat();

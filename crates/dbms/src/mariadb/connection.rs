@@ -192,8 +192,8 @@ impl Connection {
     }
 
     /// Queues executions of a prepared statement that returns no rows, for one row of values after
-    /// the other, as one command; answered to [`Connection::receive`] with the sum of affected rows.
-    /// There must be at least one row, and the server must have [`Connection::has_bulk`].
+    /// the other, as one command; answered to [`Connection::receive`] with the sum of affected
+    /// rows. There must be at least one row, and the server must have [`Connection::has_bulk`].
     #[inline]
     pub fn queue_bulk<'c>(&'c mut self, statement: &'c Statement) -> Parameters<'c> {
         assert!(self.has_bulk(), "a server without bulk execution");

@@ -19,9 +19,9 @@ const PIECE: usize = 256 << 10;
 const PIECE_MAX: usize = 1 << 20;
 
 impl Connection {
-    /// Executes `LOAD DATA LOCAL INFILE ...` with what `source` makes in place of the file, piece by
-    /// piece; a piece of a few hundred KiB is a good size. An error of `source` ends the load; what
-    /// was sent until then stands in the table if nobody rolls back.
+    /// Executes `LOAD DATA LOCAL INFILE ...` with what `source` makes in place of the file, piece
+    /// by piece; a piece of a few hundred KiB is a good size. An error of `source` ends the load;
+    /// what was sent until then stands in the table if nobody rolls back.
     ///
     /// # Errors
     /// As [`Connection::receive`]; what `source` returns.

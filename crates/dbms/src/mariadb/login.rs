@@ -1,5 +1,5 @@
-//! The handshake (MariaDB knowledge base, "Connection"): what the server offers, what we answer, how
-//! a password is proved.
+//! The handshake (MariaDB knowledge base, "Connection"): what the server offers, what we answer,
+//! how a password is proved.
 //!
 //! No plugin but those over TLS or a unix socket makes the server prove anything: who does not
 //! verify its certificate does not know whom he talks to. What is kept: a password never travels

@@ -6,11 +6,11 @@
 //! buffers have grown to what the statements need, nothing is allocated per statement.
 //!
 //! **Sending several commands before reading.** The server reads one command after the other from
-//! its socket and answers in order, so commands may be queued: `queue`, `queue`, `flush`, `receive`,
-//! `receive`. A command that fails does not stop those behind it; who queues writes must therefore
-//! work without autocommit, must not queue the COMMIT with them, and rolls back after a failure. The
-//! queue is for a transaction's few hundred bytes: what does not fit into the socket's buffers in
-//! both directions would make both sides wait for each other.
+//! its socket and answers in order, so commands may be queued: `queue`, `queue`, `flush`,
+//! `receive`, `receive`. A command that fails does not stop those behind it; who queues writes must
+//! therefore work without autocommit, must not queue the COMMIT with them, and rolls back after a
+//! failure. The queue is for a transaction's few hundred bytes: what does not fit into the socket's
+//! buffers in both directions would make both sides wait for each other.
 //!
 //! Supported: TLS; the plugins mysql_native_password, caching_sha2_password, ed25519 (MariaDB's),
 //! mysql_clear_password where nobody can read along, unix_socket; text queries of one or several

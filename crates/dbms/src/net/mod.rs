@@ -1,7 +1,8 @@
 //! The byte stream below both protocols: a unix socket, TCP, or TLS over TCP.
 //!
 //! Every wait is bounded ([`Limits`]) and ends when the user asks to stop. Tested against servers
-//! that never speak, that lie, and that show certificates which must not pass (`tests/it/logins.rs`).
+//! that never speak, that lie, and that show certificates which must not pass
+//! (`tests/it/logins.rs`).
 
 mod limits;
 #[cfg(test)]

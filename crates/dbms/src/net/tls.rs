@@ -1,8 +1,9 @@
 //! Encryption of a connection, by rustls with ring.
 //!
-//! The modes are libpq's (PostgreSQL 17 manual, section 32.19.3), for both servers. Two differences,
-//! both stricter: a failed handshake is never followed by an attempt without encryption, and a
-//! certificate that names its host in the common name alone does not pass `verify-full`.
+//! The modes are libpq's (PostgreSQL 17 manual, section 32.19.3), for both servers. Two
+//! differences, both stricter: a failed handshake is never followed by an attempt without
+//! encryption, and a certificate that names its host in the common name alone does not pass
+//! `verify-full`.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

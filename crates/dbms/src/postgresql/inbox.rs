@@ -325,7 +325,8 @@ mod tests {
             }
             let sent: Vec<(u8, Vec<u8>)> =
                 bodies.iter().map(|&(kind, len)| (kind, vec![kind; len])).collect();
-            let bytes: Vec<u8> = sent.iter().flat_map(|(kind, body)| message(*kind, body)).collect();
+            let messages = sent.iter().map(|(kind, body)| message(*kind, body));
+            let bytes = messages.collect::<Vec<_>>().concat();
             let (mut stream, mut inbox) = (Pieces(&bytes, piece), Inbox::new());
             for (kind, body) in &sent {
                 let got = inbox.next(&mut stream).unwrap();

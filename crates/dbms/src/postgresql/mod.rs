@@ -1,4 +1,5 @@
-//! PostgreSQL's wire protocol 3.0 (PostgreSQL 15 manual, chapter 55), blocking, for a load generator.
+//! PostgreSQL's wire protocol 3.0 (PostgreSQL 15 manual, chapter 55), blocking, for a load
+//! generator.
 //!
 //! A [`Connection`] belongs to one thread. What it is made for: prepared statements with parameters
 //! and results in binary, several of them sent in one write with one Sync and answered in one read
@@ -8,7 +9,8 @@
 //! [`Connection::copy_in`] for loading.
 //!
 //! Invariants: after an error from the server the connection has read up to the end of the pipeline
-//! and can be used again; after any other error it cannot. Tested by properties of the codec on cut and changed messages, and against a server.
+//! and can be used again; after any other error it cannot. Tested by properties of the codec on cut
+//! and changed messages, and against a server.
 
 pub mod binary;
 mod connection;

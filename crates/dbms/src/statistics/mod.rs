@@ -127,7 +127,8 @@ impl Between<'_> {
         (sum >= 0.0).then_some(sum as u64)
     }
 
-    /// How much the sum of all numbers with this beginning and end grew; `None` where there is none.
+    /// How much the sum of all numbers with this beginning and end grew; `None` where there is
+    /// none.
     fn grew_like(&self, prefix: &str, suffix: &str) -> Option<u64> {
         let like = |name: &&String| name.starts_with(prefix) && name.ends_with(suffix);
         let names: Vec<&str> = self.later.numbers.keys().filter(like).map(String::as_str).collect();

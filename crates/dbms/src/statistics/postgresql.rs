@@ -1,10 +1,10 @@
-//! PostgreSQL's cumulative statistics: `pg_stat_database` over all databases, `pg_stat_wal` (14 on),
-//! `pg_stat_bgwriter`, `pg_stat_checkpointer` (17 on), `pg_stat_io` (16 on).
+//! PostgreSQL's cumulative statistics: `pg_stat_database` over all databases, `pg_stat_wal` (14
+//! on), `pg_stat_bgwriter`, `pg_stat_checkpointer` (17 on), `pg_stat_io` (16 on).
 //!
-//! Each row comes as JSON, so that columns which a version adds are taken along. Where a number moved
-//! between versions (writes and syncs of the log went from `pg_stat_wal` to `pg_stat_io` in 18,
-//! checkpoints and writes by sessions in 17), [`activity`] takes it from where it is. Tested on the
-//! installed server, and on replayed answers of 13 to 18.
+//! Each row comes as JSON, so that columns which a version adds are taken along. Where a number
+//! moved between versions (writes and syncs of the log went from `pg_stat_wal` to `pg_stat_io` in
+//! 18, checkpoints and writes by sessions in 17), [`activity`] takes it from where it is. Tested on
+//! the installed server, and on replayed answers of 13 to 18.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,8 @@ const VIEWS: &[(&str, u32, u32, &str)] = &[
         "wal",
         13,
         13,
-        "SELECT json_build_object('wal_bytes', pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'))",
+        "SELECT json_build_object('wal_bytes', pg_wal_lsn_diff(pg_current_wal_insert_lsn(), \
+         '0/0'))",
     ),
     ("wal", 14, LATEST, "SELECT to_json(t) FROM pg_stat_wal t"),
     ("bgwriter", 13, LATEST, "SELECT to_json(t) FROM pg_stat_bgwriter t"),
@@ -97,8 +98,8 @@ fn text(connection: &mut Connection, sql: &str) -> Result<String, Error> {
 
 pub(super) fn activity(between: &Between<'_>) -> Activity {
     let either = |old: &[&str], new: &[&str]| between.grew(old).or_else(|| between.grew(new));
-    // Rows of pg_stat_io by their tail: `object.context.column`. Context `init` is the zeroing of new
-    // segments, which the old counters left out.
+    // Rows of pg_stat_io by their tail: `object.context.column`. Context `init` is the zeroing of
+    // new segments, which the old counters left out.
     let io = |object: &str, context: &str, column: &str| {
         between.grew_like("io.", &format!(".{object}.{context}.{column}"))
     };

@@ -314,8 +314,8 @@ fn logins_prove_a_password_over_tcp_or_name_what_is_wrong() {
     server
         .connect()
         .execute(
-            "CREATE USER p@'127.0.0.1' IDENTIFIED BY 'geheim 1'; GRANT ALL ON wearmark.* TO p@'127.0.0.1'; \
-             CREATE USER q@localhost IDENTIFIED VIA ed25519 USING PASSWORD('x')",
+            "CREATE USER p@'127.0.0.1' IDENTIFIED BY 'geheim 1'; GRANT ALL ON wearmark.* TO \
+             p@'127.0.0.1'; CREATE USER q@localhost IDENTIFIED VIA ed25519 USING PASSWORD('x')",
         )
         .or_else(|_| {
             // The plugin of q is not there: without it.

@@ -2,10 +2,10 @@
 //!
 //! The way of an extent file system: a file that grows gets an extent behind its last one while
 //! that space is free, otherwise the first hole that is large enough; extents grow with the file,
-//! from 64 KiB to 8 MiB, so that many small files cost little and large ones lie in one piece. Files
-//! that exist when the device is made are laid out whole, one after the other, as after a copy.
-//! What was removed or cut off is free for the next file; the device is not told (as file systems
-//! do it without `discard`).
+//! from 64 KiB to 8 MiB, so that many small files cost little and large ones lie in one piece.
+//! Files that exist when the device is made are laid out whole, one after the other, as after a
+//! copy. What was removed or cut off is free for the next file; the device is not told (as file
+//! systems do it without `discard`).
 //!
 //! Pure. Invariants, tested: extents never overlap, lie below the capacity, and cover every byte
 //! that was written; what is freed is given out again.
@@ -130,8 +130,8 @@ impl Layout {
         self.free.insert(to, len);
     }
 
-    /// The places of `range` of a file, cut to whole blocks where it is not aligned to sectors; what
-    /// has no place (a hole) is left out.
+    /// The places of `range` of a file, cut to whole blocks where it is not aligned to sectors;
+    /// what has no place (a hole) is left out.
     pub(crate) fn pieces(&self, file: FileId, range: &Range<u64>) -> Vec<(u64, u64)> {
         let is_aligned = range.start.is_multiple_of(512) && range.end.is_multiple_of(512);
         let range = if is_aligned { range.clone() } else { whole_blocks(range) };
@@ -264,7 +264,8 @@ mod tests {
                     Change::Truncate(file, size) => layout.truncate((0, file), size),
                     Change::Remove(file) => layout.remove((0, file)),
                 }
-                let mut all: Vec<(u64, u64)> = layout.free.iter().map(|(&to, &len)| (to, len)).collect();
+                let free = layout.free.iter().map(|(&to, &len)| (to, len));
+                let mut all: Vec<(u64, u64)> = free.collect();
                 prop_assert_eq!(all.iter().map(|piece| piece.1).sum::<u64>(), layout.free_bytes);
                 for extents in layout.files.values() {
                     all.extend(extents.values().map(|&(len, to)| (to, len)));

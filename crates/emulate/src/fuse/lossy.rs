@@ -2,8 +2,8 @@
 //!
 //! A directory is served to one process and its children, in a mount namespace that only they see
 //! ([`mount_all`]). It passes everything through to the directory below and keeps, in memory, the
-//! old content of what has been written since the last sync of each file. When the power is cut, the
-//! processes are killed and the old content is written back ([`Lossy::end`]).
+//! old content of what has been written since the last sync of each file. When the power is cut,
+//! the processes are killed and the old content is written back ([`Lossy::end`]).
 //!
 //! The model of storage, where the standard (POSIX `fsync`) leaves room:
 //!
@@ -12,8 +12,8 @@
 //! - names change in order and become durable in order, as in a journal: syncing a file or a
 //!   directory makes durable every change up to the last that concerned it (`names.rs`);
 //! - owners and permissions are durable at once;
-//! - a write is lost whole ([`Fate::All`]), or by sectors of 4 KiB ([`Fate::Some`]), then torn pages
-//!   and reordered writes occur.
+//! - a write is lost whole ([`Fate::All`]), or by sectors of 4 KiB ([`Fate::Some`]), then torn
+//!   pages and reordered writes occur.
 //!
 //! Needs `/dev/fuse` and the right to mount (root); [`Lossy::missing`] says what is missing. When
 //! wearmark dies, the namespace dies with the last process in it, and the mount with it. Why this

@@ -1,9 +1,9 @@
 //! Mounting and unmounting, such that nothing stays mounted whatever happens to us.
 //!
-//! Root mounts by itself; anybody else needs `fusermount3`, which hands over the open device through
-//! a socket. A directory is served in its own place: what was under it stays there and is seen again
-//! when it is unmounted. A small watcher (a shell that waits for our end of a pipe to close) takes
-//! the mount away when we are killed.
+//! Root mounts by itself; anybody else needs `fusermount3`, which hands over the open device
+//! through a socket. A directory is served in its own place: what was under it stays there and is
+//! seen again when it is unmounted. A small watcher (a shell that waits for our end of a pipe to
+//! close) takes the mount away when we are killed.
 
 use std::ffi::CString;
 use std::fs::File;

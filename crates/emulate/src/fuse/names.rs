@@ -110,8 +110,8 @@ impl Names {
         }
     }
 
-    /// Takes back every change after the first `keep` ones that are not durable, newest first; tells
-    /// how many.
+    /// Takes back every change after the first `keep` ones that are not durable, newest first;
+    /// tells how many.
     pub(crate) fn take_back(&mut self, keep: usize) -> Result<usize> {
         let mut count = 0;
         while self.changes.len() > keep

@@ -23,8 +23,8 @@ use crate::line::Charge;
 /// Usual [`Behaviour::old_bytes_max`].
 pub(crate) const OLD_BYTES_MAX: u64 = 2 << 30;
 
-/// `FATTR_MODE`, `_UID`, `_GID`, `_SIZE`, `_ATIME`, `_MTIME`, `_ATIME_NOW`, `_MTIME_NOW` of a change
-/// of attributes.
+/// `FATTR_MODE`, `_UID`, `_GID`, `_SIZE`, `_ATIME`, `_MTIME`, `_ATIME_NOW`, `_MTIME_NOW` of a
+/// change of attributes.
 const SET_MODE: u32 = 1;
 const SET_UID: u32 = 2;
 const SET_GID: u32 = 4;
@@ -65,8 +65,8 @@ pub(crate) struct Behaviour {
     pub(crate) write_back: bool,
     /// The device that is charged.
     pub(crate) layout: Option<Rc<RefCell<Layout>>>,
-    /// Unsynced old bytes that are kept in memory; beyond it everything so far counts as durable, as
-    /// it would where a kernel writes back under pressure.
+    /// Unsynced old bytes that are kept in memory; beyond it everything so far counts as durable,
+    /// as it would where a kernel writes back under pressure.
     pub(crate) old_bytes_max: u64,
 }
 

@@ -176,7 +176,8 @@ impl Tree {
         Some(node)
     }
 
-    /// Every node that is open, in the order in which they were met: chance must not depend on more.
+    /// Every node that is open, in the order in which they were met: chance must not depend on
+    /// more.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Rc<Node>> {
         self.nodes.values()
     }

@@ -1,11 +1,11 @@
 //! The default text of `blkparse(1)`, also with other programs' headings around it.
 //!
 //! A line is `major,minor cpu sequence seconds.nanoseconds pid action rwbs`, then by action:
-//! `sector + count [process]` (Q, M, F, G, I, D, R, B, and `[error]` for C), `sector / new [process]`
-//! (X), `sector + count <- (major,minor) sector` (A), `[process]` where there is no sector, anything
-//! for messages and plugs. Sectors count 512 bytes; pass-through commands show their bytes in
-//! parentheses. The per-processor summary at the end is not part of the trace; its lines are counted
-//! and its lost events ("Skips") taken.
+//! `sector + count [process]` (Q, M, F, G, I, D, R, B, and `[error]` for C), `sector / new
+//! [process]` (X), `sector + count <- (major,minor) sector` (A), `[process]` where there is no
+//! sector, anything for messages and plugs. Sectors count 512 bytes; pass-through commands show
+//! their bytes in parentheses. The per-processor summary at the end is not part of the trace; its
+//! lines are counted and its lost events ("Skips") taken.
 //!
 //! See [`super::block_events`] for what becomes of the events.
 //!

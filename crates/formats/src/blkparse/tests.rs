@@ -160,13 +160,16 @@ fn what_the_text_cannot_hold_is_said() {
 proptest! {
     #[test]
     fn what_was_written_comes_back(
-        picks in prop::collection::vec((0u64..3000, 0u64..30, 1u32..4, 0usize..4, 1u64..9000), 1..200),
+        picks in prop::collection::vec(
+            (0u64..3000, 0u64..30, 1u32..4, 0usize..4, 1u64..9000), 1..200,
+        ),
     ) {
         let mut due = 0;
         let mut rows = Vec::new();
         for (index, (gap, place, sectors, op, service)) in picks.iter().enumerate() {
             due += gap;
-            // No two alike are in flight together, but for flushes, which come in the order of issue.
+            // No two alike are in flight together, but for flushes, which come in the order of
+            // issue.
             let offset = (place + index as u64 * 30) * 512;
             let row = match Op::ALL[*op] {
                 Op::Flush => (due, 0, 0, Op::Flush, 10_000),
@@ -185,7 +188,8 @@ proptest! {
     #[test]
     fn any_text_is_a_trace_or_an_error(
         pieces in prop::collection::vec(prop::sample::select(vec![
-            "8,0 0 1 0.1 5 ", "D R ", "C W ", "Q FWS ", "8 + 8 ", "[x]", "\n", "CPU0", "(", "9e9", "-1", " ",
+            "8,0 0 1 0.1 5 ", "D R ", "C W ", "Q FWS ", "8 + 8 ", "[x]", "\n", "CPU0", "(", "9e9",
+            "-1", " ",
         ]), 0..60),
         lenient: bool, queued_times: bool,
     ) {

@@ -3,10 +3,10 @@
 //!
 //! A record is 48 bytes, then `pdu_len` bytes of payload that are skipped: `u32 magic` (0x65617400
 //! with the version in its low byte), `u32 sequence`, `u64 time` in ns, `u64 sector`, `u32 bytes`,
-//! `u32 action`, `u32 pid`, `u32 device`, `u32 cpu`, `u16 error`, `u16 pdu_len`, in the byte order of
-//! the traced machine, which the magic shows. The low 8 bits of `action` say what happened, bit 8
-//! that the payload starts with a cgroup, the high 16 bits what kind of command it is. Notes of the
-//! tracer (process names, the wall clock, messages) carry the notify bit.
+//! `u32 action`, `u32 pid`, `u32 device`, `u32 cpu`, `u16 error`, `u16 pdu_len`, in the byte order
+//! of the traced machine, which the magic shows. The low 8 bits of `action` say what happened, bit
+//! 8 that the payload starts with a cgroup, the high 16 bits what kind of command it is. Notes of
+//! the tracer (process names, the wall clock, messages) carry the notify bit.
 //!
 //! `blktrace` leaves a file per processor, `NAME.blktrace.N`; naming one reads them all, merged by
 //! time. See [`super::block_events`] for what becomes of the events.
@@ -132,7 +132,8 @@ impl Blktrace {
         Ok(at)
     }
 
-    /// Passes on events of all files in the order of time, until one of them must be asked for more.
+    /// Passes on events of all files in the order of time, until one of them must be asked for
+    /// more.
     fn merge(&mut self) {
         let mut heads: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         for (index, source) in self.sources.iter().enumerate() {

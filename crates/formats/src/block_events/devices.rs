@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-/// Devices seen. Beyond 65,534 the last index stands for the rest, and [`Devices::overflowed`] says so.
+/// Devices seen. Beyond 65,534 the last index stands for the rest, and [`Devices::overflowed`] says
+/// so.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
     numbers: Vec<u32>,

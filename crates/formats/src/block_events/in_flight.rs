@@ -7,8 +7,8 @@
 
 use super::MOST_IN_FLIGHT;
 
-/// Requests of one key that may be in flight together; beyond, the oldest is given up. It bounds the
-/// time of a search where completions are missing.
+/// Requests of one key that may be in flight together; beyond, the oldest is given up. It bounds
+/// the time of a search where completions are missing.
 const MOST_ALIKE: usize = 64;
 const EMPTY: u16 = u16::MAX;
 
@@ -187,7 +187,9 @@ mod tests {
     proptest! {
         /// Against a list searched from its front.
         #[test]
-        fn it_is_a_queue_per_key(steps in prop::collection::vec((0u64..40, any::<bool>()), 1..2000)) {
+        fn it_is_a_queue_per_key(
+            steps in prop::collection::vec((0u64..40, any::<bool>()), 1..2000),
+        ) {
             let mut table = InFlight::default();
             let mut list: VecDeque<Entry> = VecDeque::new();
             for (row, (place, add)) in steps.into_iter().enumerate() {

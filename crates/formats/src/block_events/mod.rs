@@ -12,8 +12,8 @@
 //! on at the next sector, and the last part ends the request. A discard is a trim. A flush has no
 //! sector: it pairs with the flush in flight; the empty completion of a *write* is the flush
 //! machinery's bookkeeping and issues nothing. Commands without data and SCSI pass-through are left
-//! out. A request that never completes has no known service time. Requests of several devices become
-//! streams, named `major:minor`. All of this is counted; see [`pairing::Tally`].
+//! out. A request that never completes has no known service time. Requests of several devices
+//! become streams, named `major:minor`. All of this is counted; see [`pairing::Tally`].
 //!
 //! Memory: the output columns and the requests in flight, of which at most [`MOST_IN_FLIGHT`] are
 //! kept: beyond, the older half is given up as never completed.
@@ -161,8 +161,8 @@ impl Flags {
         self.0 & flag != 0
     }
 
-    /// What `blkparse(1)` prints as RWBS, such as `WS`, `FWFS`, `DS`, `FN`: a leading F is a flush in
-    /// front; D, W, R or N follows; an F behind that is FUA; A, S, M and B say nothing here.
+    /// What `blkparse(1)` prints as RWBS, such as `WS`, `FWFS`, `DS`, `FN`: a leading F is a flush
+    /// in front; D, W, R or N follows; an F behind that is FUA; A, S, M and B say nothing here.
     pub(crate) fn from_rwbs(rwbs: &[u8]) -> Self {
         let mut flags = 0;
         let mut rest = rwbs;

@@ -54,8 +54,8 @@ fn facts(paired: &Paired, queued_times: bool, out: &mut Batch) {
 fn warnings(paired: &Paired, queued_times: bool, notes: &mut Notes) {
     let tally = &paired.tally;
     if paired.queue_only {
-        let message = "the trace has queue events (Q) but no issues (D): requests are due when they \
-            were queued, and how long the device took is not known";
+        let message = "the trace has queue events (Q) but no issues (D): requests are due when \
+                       they were queued, and how long the device took is not known";
         let hint = "capture with the issue and complete actions to simulate the device";
         notes.warn(Warning::new(STAGE, "queue_times_only", message).with_hint(hint));
     }

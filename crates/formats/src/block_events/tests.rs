@@ -297,7 +297,9 @@ proptest! {
     /// what the window puts in order.
     #[test]
     fn pairing_agrees_with_a_slow_one(
-        picks in prop::collection::vec((0u64..6, 0u32..3, 0u32..2, any::<bool>(), 0u64..100), 1..400),
+        picks in prop::collection::vec(
+            (0u64..6, 0u32..3, 0u32..2, any::<bool>(), 0u64..100), 1..400,
+        ),
     ) {
         let mut all: Vec<BlockEvent> = picks
             .iter()
@@ -311,14 +313,22 @@ proptest! {
                 flags: Flags([0, Flags::WRITE, Flags::DISCARD | Flags::WRITE][*op as usize]),
             })
             .collect();
-        all.push(BlockEvent { action: Action::Complete, time_ns: 1 << 40, sector: 1 << 30, bytes: 512, ..BlockEvent::default() });
+        all.push(BlockEvent {
+            action: Action::Complete,
+            time_ns: 1 << 40,
+            sector: 1 << 30,
+            bytes: 512,
+            ..BlockEvent::default()
+        });
         let (batch, _) = pair(&all, !QUEUED);
         prop_assert_eq!(rows(&batch), slow(&all));
     }
 
     #[test]
     fn any_events_are_rows_that_hold_together(
-        picks in prop::collection::vec((0usize..18, any::<u8>(), 0u64..5, 0u32..5000, 0u64..5000, 0u32..3), 0..300),
+        picks in prop::collection::vec(
+            (0usize..18, any::<u8>(), 0u64..5, 0u32..5000, 0u64..5000, 0u32..3), 0..300,
+        ),
         queued: bool,
     ) {
         let all: Vec<BlockEvent> = picks
@@ -335,7 +345,8 @@ proptest! {
         let (batch, _) = pair(&all, queued);
         let count = batch.count();
         prop_assert!(batch.service.is_empty() || batch.service.len() == count);
-        prop_assert!(batch.stream.iter().all(|stream| usize::from(*stream) < batch.streams.count()));
+        let streams = batch.streams.count();
+        prop_assert!(batch.stream.iter().all(|stream| usize::from(*stream) < streams));
         prop_assert!(batch.due.is_sorted());
     }
 }

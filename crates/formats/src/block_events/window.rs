@@ -1,9 +1,9 @@
 //! Puts events that are slightly out of order into the order of time, in bounded memory.
 //!
 //! Each processor writes its own buffer; a tool that strings the buffers together leaves runs that
-//! overlap. Events are held back until [`AHEAD`] more have come, [`MOST_AHEAD`] once any were out of
-//! order: files in order, which most are, stay in the second-level cache. What is later than that
-//! goes on out of order, and the pairing counts it. Events of equal time keep their order.
+//! overlap. Events are held back until [`AHEAD`] more have come, [`MOST_AHEAD`] once any were out
+//! of order: files in order, which most are, stay in the second-level cache. What is later than
+//! that goes on out of order, and the pairing counts it. Events of equal time keep their order.
 
 use super::{BlockEvent, Pairing};
 
@@ -32,8 +32,8 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Takes an event where it is wanted, and passes on the oldest ones when there are enough. There
-    /// is no branch on `wanted`: which kind of event comes next cannot be predicted.
+    /// Takes an event where it is wanted, and passes on the oldest ones when there are enough.
+    /// There is no branch on `wanted`: which kind of event comes next cannot be predicted.
     #[inline]
     #[expect(clippy::needless_bitwise_bool, reason = "a lazy operator would be that branch")]
     pub(crate) fn push_if(&mut self, wanted: bool, event: BlockEvent, pairing: &mut Pairing) {

@@ -1,18 +1,18 @@
 //! fio's iolog, versions 2 and 3: what `--write_iolog` writes and `--read_iolog` replays
 //! (`fio(1)`, "TRACE FILE FORMAT"; fio's `iolog.c`).
 //!
-//! The first line is `fio version 2 iolog` or `fio version 3 iolog`. Version 2: `file action [offset
-//! length]`; version 3 puts a time in us in front, which the manual gives no unit for. Actions are
-//! `add`, `open`, `close` of files, and `read`, `write`, `trim`, `sync`, `datasync`; both kinds of
-//! sync are flushes. Every file is a stream with an address space of its own. Times of version 3
-//! count from the first line.
+//! The first line is `fio version 2 iolog` or `fio version 3 iolog`. Version 2: `file action
+//! [offset length]`; version 3 puts a time in us in front, which the manual gives no unit for.
+//! Actions are `add`, `open`, `close` of files, and `read`, `write`, `trim`, `sync`, `datasync`;
+//! both kinds of sync are flushes. Every file is a stream with an address space of its own. Times
+//! of version 3 count from the first line.
 //!
 //! Version 2 knows time only by `file wait N 0`. The manual has N as us since the wait before; the
 //! code, from 2009 to fio 3.33 and later, takes it as **ms since the start of the job**, and a wait
 //! without the second number is refused. This reader does as the code does (and takes waits without
 //! the second number too), notes it, and warns where waits run backwards, as intervals would, or
-//! where the trace has no wait at all: then every request is due at once. A `--time-unit` applies to
-//! both versions.
+//! where the trace has no wait at all: then every request is due at once. A `--time-unit` applies
+//! to both versions.
 //!
 //! Tested with lines of every kind, wrong ones, traces written and read back, and by fio itself.
 
@@ -47,7 +47,8 @@ pub(super) static ENTRY: Entry = Entry {
     times: Times::Relative,
     has_service: false,
     stream_prefix: "file",
-    grammar: "a line is [us] file read|write|trim|sync|datasync offset length, or file add|open|close",
+    grammar: "a line is [us] file read|write|trim|sync|datasync offset length, or file \
+              add|open|close",
     parts: None,
 };
 
@@ -146,7 +147,8 @@ impl FioIolog {
         }
         if self.waits_back > 0 {
             let message = format!(
-                "{} of {} waits lie before an earlier one; they look like intervals, as fio's manual has it",
+                "{} of {} waits lie before an earlier one; they look like intervals, as fio's \
+                 manual has it",
                 self.waits_back, self.waits
             );
             notes.warn(Warning::new(STAGE, "waits_run_back", message));

@@ -52,7 +52,8 @@ fn version_3_has_times_in_us_from_its_first_line() {
 
 #[test]
 fn waits_of_version_2_are_ms_from_the_start() {
-    let text = "fio version 2 iolog\nf add\nf open\nf read 0 512\nf wait 200 0\nf write 512 512\nf wait 300\nf read 0 512\nf sync\n";
+    let text = "fio version 2 iolog\nf add\nf open\nf read 0 512\nf wait 200 0\n\
+                f write 512 512\nf wait 300\nf read 0 512\nf sync\n";
     let (trace, notes) = parse(text).expect("reads");
     assert_eq!(trace.due, [0, 200_000_000, 300_000_000, 300_000_000]);
     assert_eq!(codes(&notes), Vec::<&str>::new());
@@ -153,7 +154,9 @@ fn what_an_iolog_cannot_hold_is_said() {
 proptest! {
     #[test]
     fn what_was_written_comes_back(
-        picks in prop::collection::vec((0u64..3000, any::<u32>(), 1u32.., 0usize..4, 0u16..3), 1..100),
+        picks in prop::collection::vec(
+            (0u64..3000, any::<u32>(), 1u32.., 0usize..4, 0u16..3), 1..100,
+        ),
     ) {
         let mut due = 0;
         let mut rows = Vec::new();
@@ -179,7 +182,8 @@ proptest! {
     fn any_text_is_a_trace_or_an_error(
         version in 1u8..5,
         pieces in prop::collection::vec(prop::sample::select(vec![
-            "5 ", "f ", "read ", "wait ", "sync", "\n", "99999999999999999999 ", "-1", "\u{fffd}", "add",
+            "5 ", "f ", "read ", "wait ", "sync", "\n", "99999999999999999999 ", "-1", "\u{fffd}",
+            "add",
         ]), 0..60),
         lenient: bool,
     ) {

@@ -1,8 +1,8 @@
 //! Writes version 3, for `fio --read_iolog`.
 //!
-//! Two habits of fio's code shape the output. A delay is counted from the line before, but a time of
-//! zero counts as none, so every time is one us later than the trace's. And each line needs as many
-//! fields as its kind has, a flush too.
+//! Two habits of fio's code shape the output. A delay is counted from the line before, but a time
+//! of zero counts as none, so every time is one us later than the trace's. And each line needs as
+//! many fields as its kind has, a flush too.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -17,8 +17,8 @@ use crate::{Error, Result};
 /// fio reads names of up to 256 bytes; file systems take 255.
 const LONGEST_NAME_BYTES: usize = 255;
 
-/// Writes a file, whole or not at all, and says what the format could not hold. Every stream becomes
-/// a file of that name, in the directory that fio runs in.
+/// Writes a file, whole or not at all, and says what the format could not hold. Every stream
+/// becomes a file of that name, in the directory that fio runs in.
 pub fn write(trace: &Trace, path: &Path) -> Result<Vec<Counted>> {
     trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
     let mut losses = Losses::default();

@@ -1,4 +1,5 @@
-//! From the bytes of a row group to its part of the columns, each page straight to where it belongs.
+//! From the bytes of a row group to its part of the columns, each page straight to where it
+//! belongs.
 //!
 //! What makes a trace well formed is checked on the way: dictionaries hold only codes that mean
 //! something, and the order of time and the largest address are looked at while the page is in the

@@ -1,10 +1,10 @@
 //! `DELTA_BINARY_PACKED` of the Parquet specification: for columns that grow (`due_ns`,
 //! `transaction`).
 //!
-//! A page opens with block size (128), miniblocks per block (4), count and first value; then for each
-//! 128 deltas their least one, four widths and the deltas less the least, packed. We give all four
-//! miniblocks of a block the same width, so that a reader decides once per 128 values, and read no
-//! other blocks. All arithmetic wraps, so any `u64` comes back.
+//! A page opens with block size (128), miniblocks per block (4), count and first value; then for
+//! each 128 deltas their least one, four widths and the deltas less the least, packed. We give all
+//! four miniblocks of a block the same width, so that a reader decides once per 128 values, and
+//! read no other blocks. All arithmetic wraps, so any `u64` comes back.
 //!
 //! Tests: round trips of any values, the parquet crate's own decoder on what we write, damage.
 
@@ -75,8 +75,8 @@ pub(super) fn decode<W: Word>(page: &[u8], out: &mut [W]) -> Option<()> {
         return rest.is_empty().then_some(());
     };
     *first = W::from_u64(last);
-    // Room for the widest block and the eight bytes that its last delta may be read from; what is left
-    // of the block before is masked out.
+    // Room for the widest block and the eight bytes that its last delta may be read from; what is
+    // left of the block before is masked out.
     let mut bytes = [0; MOST_PACKED + 8];
     for block in others.chunks_mut(BLOCK) {
         let least = take_zigzag(&mut rest)?;
@@ -111,13 +111,17 @@ fn unpack_any<W: Word>(
     macro_rules! widths {
         ($($width:literal)*) => {
             match width {
-                $($width if block.len() == BLOCK => unpack::<W, $width>(bytes, least, last, block),)*
+                $($width if block.len() == BLOCK => {
+                    unpack::<W, $width>(bytes, least, last, block)
+                })*
                 0..=56 => unpack_one_by_one(bytes, width, least, last, block),
                 _ => unpack_wide(bytes, width, least, last, block),
             }
         };
     }
-    widths!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+    widths!(
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+    )
 }
 
 /// A whole block. Eight deltas of `WIDTH` bits take `WIDTH` bytes, each within eight bytes of its
@@ -236,7 +240,8 @@ mod tests {
         assert_eq!(check(&[9u64]), 5);
         // Header 5; one block of least delta, widths and nothing else.
         assert_eq!(check(&[10u64, 20, 30, 40]), 5 + 1 + 4);
-        // 1000 steps of 0 to 15: seven whole blocks of four bits, and 103 deltas in four miniblocks.
+        // 1000 steps of 0 to 15: seven whole blocks of four bits, and 103 deltas in four
+        // miniblocks.
         let mut last = 0;
         let steps = (0..1000).map(|i| {
             last += i % 16;
@@ -272,7 +277,10 @@ mod tests {
         }
 
         #[test]
-        fn damage_never_panics(values in prop::collection::vec(0u64..1 << 40, 0..300), at: prop::sample::Index, byte: u8, cut: prop::sample::Index) {
+        fn damage_never_panics(
+            values in prop::collection::vec(0u64..1 << 40, 0..300),
+            at: prop::sample::Index, byte: u8, cut: prop::sample::Index,
+        ) {
             let mut page = Vec::new();
             encode(&values, &mut page);
             let mut out = vec![0u64; values.len()];

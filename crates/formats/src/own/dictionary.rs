@@ -1,9 +1,9 @@
-//! `RLE_DICTIONARY` of the Parquet specification: columns with few distinct values (`len_bytes`, `op`,
-//! `stream`, `actor`).
+//! `RLE_DICTIONARY` of the Parquet specification: columns with few distinct values (`len_bytes`,
+//! `op`, `stream`, `actor`).
 //!
-//! A page holds the width of an index, then one run: bit-packed indices of 1, 2, 4 or 8 bits, or, where
-//! the chunk has a single value, that value's index repeated. Whole fractions of a byte let a reader
-//! turn each byte into 8, 4, 2 or 1 values with one look into a table.
+//! A page holds the width of an index, then one run: bit-packed indices of 1, 2, 4 or 8 bits, or,
+//! where the chunk has a single value, that value's index repeated. Whole fractions of a byte let a
+//! reader turn each byte into 8, 4, 2 or 1 values with one look into a table.
 //!
 //! Tests: round trips at every width, more values than fit, damage.
 
@@ -226,7 +226,11 @@ mod tests {
         }
 
         #[test]
-        fn damage_never_panics(page: Vec<u8>, values in prop::collection::vec(any::<u32>(), 0..20), count in 0usize..100) {
+        fn damage_never_panics(
+            page: Vec<u8>,
+            values in prop::collection::vec(any::<u32>(), 0..20),
+            count in 0usize..100,
+        ) {
             _ = Table::new(&values, 0).expect("few").decode(&page, &mut vec![0; count]);
         }
     }

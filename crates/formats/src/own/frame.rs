@@ -1,9 +1,9 @@
 //! Zstandard frames (RFC 8878) around the byte planes of a page.
 //!
 //! Every plane is a frame of its own, and a page is their concatenation, which Parquet readers
-//! decompress as one. So each plane is stored in the way that suits it: one that repeats a byte as an
-//! RLE block, one that hardly compresses as raw blocks, anything else as libzstd has it. The first two
-//! are made and read here: a raw block is read where it lies, without a copy.
+//! decompress as one. So each plane is stored in the way that suits it: one that repeats a byte as
+//! an RLE block, one that hardly compresses as raw blocks, anything else as libzstd has it. The
+//! first two are made and read here: a raw block is read where it lies, without a copy.
 //!
 //! A plane counts as hardly compressible where compression saves less than three eighths: entropy
 //! decoding yields about 1 GB/s, so a saved byte must buy the nanosecond that it costs.

@@ -1,9 +1,9 @@
 //! The hash of every seal in our format: quick, and sure to notice a change in a single word.
 //!
-//! Four lanes take a 64-bit word each in turn; every step is a bijection of the lane and of the word,
-//! so a change in one word always changes the result; larger damage goes unseen once in 2^64. It is
-//! not a cryptographic hash: it finds accidents. Tests: a golden value, every flipped bit of a buffer,
-//! and pieces against the whole.
+//! Four lanes take a 64-bit word each in turn; every step is a bijection of the lane and of the
+//! word, so a change in one word always changes the result; larger damage goes unseen once in 2^64.
+//! It is not a cryptographic hash: it finds accidents. Tests: a golden value, every flipped bit of
+//! a buffer, and pieces against the whole.
 
 use stats::rng::mix;
 

@@ -1,8 +1,8 @@
 //! Bytes of the records that lie between the Parquet pages; `docs/reference/trace-format.md` draws
 //! them. All integers are little-endian.
 //!
-//! A record is an eight-byte mark, its length, its content, and a hash of all that. There are three:
-//! the head in front, one in front of every row group, and the tail in front of the footer.
+//! A record is an eight-byte mark, its length, its content, and a hash of all that. There are
+//! three: the head in front, one in front of every row group, and the tail in front of the footer.
 //!
 //! Tests: round trips, every flipped bit and every cut of each record.
 

@@ -14,24 +14,24 @@
 //! | `actor` | u16 | dictionary | who issued it |
 //! | `transaction` | u32 | delta | what it belongs to, 0 for nothing |
 //!
-//! `service_ns` is there or not; `actor` and `transaction` are there together or not at all. All are
-//! zstd-compressed; a chunk of more than 256 distinct values is split in byte planes instead of having
-//! a dictionary. Key-value metadata (`wearmark.*`): `format_version`, `units`, `op_codes`, `requests`,
-//! and as JSON `streams` and `origin`.
+//! `service_ns` is there or not; `actor` and `transaction` are there together or not at all. All
+//! are zstd-compressed; a chunk of more than 256 distinct values is split in byte planes instead of
+//! having a dictionary. Key-value metadata (`wearmark.*`): `format_version`, `units`, `op_codes`,
+//! `requests`, and as JSON `streams` and `origin`.
 //!
 //! **Records.** Parquet has no checksum of the whole file, is worthless without its last bytes, and
 //! its readers trust what they decode. So sealed records lie between the pages, where every Parquet
-//! reader skips them (`layout.rs`): a head with streams and origin, one in front of each row group with
-//! the hash of its bytes and the places of its pages, a tail with the hash of the footer. [`read`]
-//! goes by the records alone: a single changed word is always found, larger damage but for 1 in 2^64,
-//! and a file that was cut off yields every row group that is whole.
+//! reader skips them (`layout.rs`): a head with streams and origin, one in front of each row group
+//! with the hash of its bytes and the places of its pages, a tail with the hash of the footer.
+//! [`read`] goes by the records alone: a single changed word is always found, larger damage but for
+//! 1 in 2^64, and a file that was cut off yields every row group that is whole.
 //!
 //! **Speed.** A plane or page that hardly compresses is stored raw and decoded where it lies in the
-//! file's bytes (`frame.rs`); nothing is decoded twice or through a wider type. `benches/formats.rs`
-//! measures it.
+//! file's bytes (`frame.rs`); nothing is decoded twice or through a wider type.
+//! `benches/formats.rs` measures it.
 //!
-//! Tests: round trip of arbitrary traces in batches of any size, the parquet crate as a second reader,
-//! truncation at every length, flips of any bit, forged records.
+//! Tests: round trip of arbitrary traces in batches of any size, the parquet crate as a second
+//! reader, truncation at every length, flips of any bit, forged records.
 
 mod decode;
 mod delta;
@@ -84,8 +84,8 @@ pub struct Loss {
 /// Reads a trace.
 ///
 /// # Errors
-/// [`Error::CutOff`] for a file whose writer was killed or that was copied in part, with how many of
-/// its requests are whole; [`Error::Damaged`] with the offset where a changed file was noticed;
+/// [`Error::CutOff`] for a file whose writer was killed or that was copied in part, with how many
+/// of its requests are whole; [`Error::Damaged`] with the offset where a changed file was noticed;
 /// [`Error::Foreign`] for a file that is not ours, [`Error::Version`] for one from the future.
 pub fn read(path: &Path) -> Result<Trace> {
     read_on(path, 1)
@@ -100,9 +100,9 @@ pub fn read_on(path: &Path, threads: usize) -> Result<Trace> {
     Ok(read_file(&file, path, How { lenient: false, threads })?.0)
 }
 
-/// Reads every whole row group in front of the first damage, and says what was left out: `None` where
-/// the file is whole. What comes back is never changed data, only less of it. A file that ends before
-/// its last row group has the origin that its writer started with.
+/// Reads every whole row group in front of the first damage, and says what was left out: `None`
+/// where the file is whole. What comes back is never changed data, only less of it. A file that
+/// ends before its last row group has the origin that its writer started with.
 ///
 /// # Errors
 /// As [`read`], but for damage only where it hits the head.

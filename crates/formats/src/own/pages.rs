@@ -1,10 +1,10 @@
 //! A row group as Parquet pages, and the index of those pages.
 //!
-//! Columns are cut into pages of [`PAGE_ROWS`] requests, small enough that a page, its planes and the
-//! values it decodes to stay in the second-level cache. Each column chunk takes one of three
+//! Columns are cut into pages of [`PAGE_ROWS`] requests, small enough that a page, its planes and
+//! the values it decodes to stay in the second-level cache. Each column chunk takes one of three
 //! encodings: `due_ns` and `transaction` delta, the narrow columns a dictionary while it lasts, all
-//! others byte planes. The index repeats what the page headers say, so that a reader needs no parser
-//! for those; it lies in the group's record and reads, column by column:
+//! others byte planes. The index repeats what the page headers say, so that a reader needs no
+//! parser for those; it lies in the group's record and reads, column by column:
 //!
 //! - `0`, byte planes: for every page its offset in the row group and the lengths of its planes;
 //! - `1`, dictionary: count of values and the values, for every page its offset and length;

@@ -1,6 +1,7 @@
-//! `BYTE_STREAM_SPLIT` of the Parquet specification: all first bytes of a page, then all second ones,
-//! and so on. The low bits of an aligned offset and the high bytes of anything are zero in every
-//! request: as planes of their own they cost a few bytes a page, and the rest is read as it lies.
+//! `BYTE_STREAM_SPLIT` of the Parquet specification: all first bytes of a page, then all second
+//! ones, and so on. The low bits of an aligned offset and the high bytes of anything are zero in
+//! every request: as planes of their own they cost a few bytes a page, and the rest is read as it
+//! lies.
 //!
 //! Tests: round trips of any values through every number of varying planes.
 
@@ -56,8 +57,9 @@ pub(super) fn join<W: Word>(planes: &[Plane<'_>], out: &mut [W]) -> Option<()> {
     }
     Some(())
 }
-/// Joins up to four planes that lie next to each other, the first at `shift`. In steps of 16, 32 and
-/// 64 bits, which the compiler turns into vector code for any processor. Says how many it joined.
+/// Joins up to four planes that lie next to each other, the first at `shift`. In steps of 16, 32
+/// and 64 bits, which the compiler turns into vector code for any processor. Says how many it
+/// joined.
 #[inline]
 fn join_neighbours<const N: usize, W: Word>(
     base: u64,

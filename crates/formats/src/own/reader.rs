@@ -1,10 +1,11 @@
 //! Reads a file from front to back by its records, row groups on as many threads as asked.
 //!
-//! Nothing is decoded before the hash of its bytes was compared. A file that is cut off or damaged is
-//! an error, or, when asked for, yields every row group in front of the damage. The Parquet footer is
-//! for other programs: it is hashed but not used.
+//! Nothing is decoded before the hash of its bytes was compared. A file that is cut off or damaged
+//! is an error, or, when asked for, yields every row group in front of the damage. The Parquet
+//! footer is for other programs: it is hashed but not used.
 //!
-//! Memory: the columns, one row group's bytes per thread, and a few kilobytes of index per row group.
+//! Memory: the columns, one row group's bytes per thread, and a few kilobytes of index per row
+//! group.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -335,8 +335,8 @@ fn any_trace() -> impl Strategy<Value = Trace> {
     })
 }
 
-/// The bytes with every record sealed anew, so that changes within them go unnoticed by the hashes of
-/// records and row groups.
+/// The bytes with every record sealed anew, so that changes within them go unnoticed by the hashes
+/// of records and row groups.
 fn sealed_anew(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     let mut at = 4;

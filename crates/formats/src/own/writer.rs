@@ -1,8 +1,9 @@
 //! Writes a trace as it comes, a row group at a time.
 //!
 //! Memory holds at most one row group and its encoded bytes. The file grows under its partial name
-//! (`.NAME.partial`) and gets its own when it is finished and synced. A writer that is killed leaves
-//! the partial file: every row group in it that is whole can be read ([`super::read_whole_groups`]).
+//! (`.NAME.partial`) and gets its own when it is finished and synced. A writer that is killed
+//! leaves the partial file: every row group in it that is whole can be read
+//! ([`super::read_whole_groups`]).
 //!
 //! Tests: batches of any size against one write of the whole, killed writers, refusals.
 
@@ -56,8 +57,8 @@ struct Begun {
 }
 
 impl Writer {
-    /// Starts a file. Further streams may come with the batches, and the origin may change until the
-    /// end; what is given here is what a killed writer leaves.
+    /// Starts a file. Further streams may come with the batches, and the origin may change until
+    /// the end; what is given here is what a killed writer leaves.
     ///
     /// # Errors
     /// Where the partial file cannot be made or another process is writing it.
@@ -77,13 +78,13 @@ impl Writer {
         })
     }
 
-    /// Appends the requests of `batch`; due times go on from the batch before. Its stream table must
-    /// begin with the streams known so far, new ones behind them; every batch has the same optional
-    /// columns as the first. Its origin is ignored.
+    /// Appends the requests of `batch`; due times go on from the batch before. Its stream table
+    /// must begin with the streams known so far, new ones behind them; every batch has the same
+    /// optional columns as the first. Its origin is ignored.
     ///
     /// # Errors
-    /// Where the batch is malformed or does not go on from the last one, and where the file cannot be
-    /// written. After an error only dropping the writer makes sense.
+    /// Where the batch is malformed or does not go on from the last one, and where the file cannot
+    /// be written. After an error only dropping the writer makes sense.
     pub fn push_batch(&mut self, batch: &Trace) -> Result<()> {
         self.check(batch)?;
         let known = self.streams.len();

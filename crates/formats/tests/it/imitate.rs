@@ -1,10 +1,10 @@
 //! How near imitations come to the traces they imitate.
 //!
-//! Bars for an imitation of the same length: E of sizes and of gaps at most 0.02, shares of reads and
-//! of streams within half a point, miss-ratio curve of an LRU cache of 4 KiB blocks within 0.02 in
-//! the mean. A generated database load is always held to all of them. Public excerpts are held to
-//! them where they are at hand, but for a list of shortfalls with the figure that was reached, which
-//! may not get worse.
+//! Bars for an imitation of the same length: E of sizes and of gaps at most 0.02, shares of reads
+//! and of streams within half a point, miss-ratio curve of an LRU cache of 4 KiB blocks within 0.02
+//! in the mean. A generated database load is always held to all of them. Public excerpts are held
+//! to them where they are at hand, but for a list of shortfalls with the figure that was reached,
+//! which may not get worse.
 
 use formats::{ReadOptions, read};
 use trace::Trace;

@@ -1,5 +1,5 @@
-//! Text formats: every public sample reads with the counts that are known of it, and the forms of one
-//! trace agree.
+//! Text formats: every public sample reads with the counts that are known of it, and the forms of
+//! one trace agree.
 
 use formats::{Format, ReadOptions, Reading, read};
 use trace::{Op, Trace};

@@ -1,9 +1,9 @@
 //! io_uring: one ring per thread, fixed buffers and file, completions deferred to our own waits.
 //!
-//! The ring is set up with `SINGLE_ISSUER | DEFER_TASKRUN | TASKRUN_FLAG`, so that completions cost no interrupt
-//! of the submitting thread: they are collected when it enters the kernel anyway, and a flag in
-//! shared memory tells a spinning caller that there is something to collect. Kernels that do not
-//! know a flag get a plainer ring. See io_uring_setup(2), io_uring_enter(2).
+//! The ring is set up with `SINGLE_ISSUER | DEFER_TASKRUN | TASKRUN_FLAG`, so that completions cost
+//! no interrupt of the submitting thread: they are collected when it enters the kernel anyway, and
+//! a flag in shared memory tells a spinning caller that there is something to collect. Kernels that
+//! do not know a flag get a plainer ring. See io_uring_setup(2), io_uring_enter(2).
 
 use std::io;
 use std::mem::ManuallyDrop;

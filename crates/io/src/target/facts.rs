@@ -30,7 +30,8 @@ pub(super) fn gather(path: &Path, is_device: bool) -> (BTreeMap<String, String>,
         && let Ok(table) = fs::read_to_string("/proc/self/mountinfo")
         && let Some(mount) = mount_of(&table, &number)
     {
-        // btrfs and others give their files a device number of their own: the source names the disk.
+        // btrfs and others give their files a device number of their own: the source names the
+        // disk.
         if name.is_none() {
             let disk =
                 Path::new(&mount.source).file_name().map(|n| Path::new("/sys/class/block").join(n));

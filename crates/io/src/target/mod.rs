@@ -6,7 +6,7 @@
 //! | a path that does not exist | a new file | yes; removed at the end unless kept |
 //! | a file that wearmark created (it carries the mark) | yes | yes; never removed |
 //! | any other regular file | yes | only if named twice |
-//! | a block device | yes, unless in use | only if named twice, never if mounted, partitioned or held |
+//! | a block device | yes, unless in use | if named twice; no mounted, partitioned or held one |
 //!
 //! Files are opened with O_DIRECT; where a file system refuses that, the run goes on through the
 //! page cache and says so. The mark is the extended attribute `user.wearmark`; a file with the mark

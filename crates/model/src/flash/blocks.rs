@@ -4,8 +4,9 @@
 //! next, which levels wear for uniform loads by itself; dynamic wear levelling takes the least worn
 //! of those that wait longest ([`super::wear`]).
 //!
-//! Invariants: a block is free, open (being written), closed (full), of an SLC cache, or retired; valid pages never
-//! exceed the pages of a block; the sum of all valid pages is the number of mapped pages.
+//! Invariants: a block is free, open (being written), closed (full), of an SLC cache, or retired;
+//! valid pages never exceed the pages of a block; the sum of all valid pages is the number of
+//! mapped pages.
 
 use profile::flash::Geometry;
 

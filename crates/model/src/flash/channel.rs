@@ -75,8 +75,8 @@ impl Channel {
         Reservation { start: at, end: at + length, remembered }
     }
 
-    /// Inserts a reservation before `index`, or lengthens a neighbour that it touches; `false` where
-    /// there is no place for it.
+    /// Inserts a reservation before `index`, or lengthens a neighbour that it touches; `false`
+    /// where there is no place for it.
     fn insert(&mut self, index: usize, start: u64, end: u64) -> bool {
         let joins_before = index > 0 && self.end[index - 1] == start;
         let joins_after = index < self.count && self.start[index] == end;

@@ -1,8 +1,8 @@
 //! What happened inside a flash device, in pages and blocks.
 //!
-//! Invariants: programs = host pages + moved pages + folded pages; the mean of the pages in use is taken at every
-//! choice of a victim, which is where the theory of cleaning defines it, so that a measured write
-//! amplification can be compared with its closed form exactly.
+//! Invariants: programs = host pages + moved pages + folded pages; the mean of the pages in use is
+//! taken at every choice of a victim, which is where the theory of cleaning defines it, so that a
+//! measured write amplification can be compared with its closed form exactly.
 
 use super::snapshot::{Reader, Writer};
 use crate::SnapshotError;

@@ -373,8 +373,8 @@ impl<M: Mapping> Flash<M> {
         if self.behind_cache { now } else { self.cross((now, now), len, watch) }
     }
 
-    /// Moves a command and its `len` bytes across the interface, asked for at `now` and not before `ready`; gives the
-    /// end.
+    /// Moves a command and its `len` bytes across the interface, asked for at `now` and not before
+    /// `ready`; gives the end.
     #[inline]
     fn cross<W: Watch>(&mut self, (now, ready): (u64, u64), len: u32, watch: &mut W) -> u64 {
         let Some(interface) = &mut self.interface else { return ready };

@@ -1,11 +1,11 @@
 //! A log above zones: what a host with writes in no order puts over a ZNS device.
 //!
 //! The host keeps a map from its pages to pages of zones, as dm-zoned or a log-structured file
-//! system does, and cleans zones itself: below a number of free zones it reads the live pages of the
-//! zone with the fewest, writes them to a zone for moved pages and resets the victim. All of that
-//! crosses the interface: the device sees the moved pages as host bytes, amplifies them by 1, and
-//! knows nothing of it. Requests wait for cleaning only through the dies and the interface that they
-//! share with it, and a request that needs the zone waits for none.
+//! system does, and cleans zones itself: below a number of free zones it reads the live pages of
+//! the zone with the fewest, writes them to a zone for moved pages and resets the victim. All of
+//! that crosses the interface: the device sees the moved pages as host bytes, amplifies them by 1,
+//! and knows nothing of it. Requests wait for cleaning only through the dies and the interface that
+//! they share with it, and a request that needs the zone waits for none.
 //!
 //! Invariants, audited: the maps agree; live counts are those of the maps; the device refused
 //! nothing. The write amplification of the host is that of a page map whose blocks are zones

@@ -20,7 +20,8 @@
 //! the order of their arrival: no later one changes when an earlier one completes.
 //!
 //! **Over-provisioning** is stated as the share of the raw capacity that is not addressable,
-//! `1 - logical / raw`; the literature also uses `raw / logical - 1` ([`FlashParameters::spare_over_logical`]).
+//! `1 - logical / raw`; the literature also uses `raw / logical - 1`
+//! ([`FlashParameters::spare_over_logical`]).
 //!
 //! Invariants: those of the crate and of the rooms; requests in = completions out; programs = host
 //! pages + moved pages; no page is lost or read stale. Tested by properties against a slow oracle,

@@ -8,9 +8,9 @@
 //! - **initially isolated**: moved pages of all streams go to blocks that they share;
 //! - **persistently isolated**: they stay among pages of their stream.
 //!
-//! Invariants: the host pages of all streams sum to [`super::Counts::host_pages`], their moved pages
-//! to `moved_pages`. Tested in `tests/it/flash/streams.rs` against the closed forms of logs that mix
-//! hot and cold data and of logs that do not.
+//! Invariants: the host pages of all streams sum to [`super::Counts::host_pages`], their moved
+//! pages to `moved_pages`. Tested in `tests/it/flash/streams.rs` against the closed forms of logs
+//! that mix hot and cold data and of logs that do not.
 
 use super::snapshot::{Reader, Writer};
 use crate::SnapshotError;

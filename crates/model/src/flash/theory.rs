@@ -48,8 +48,8 @@ pub fn fifo(rho: f64) -> f64 {
 /// live pages, and `x` (0 to 1) says how far below `k` the cut is.
 ///
 /// The share of blocks with `l > k` live pages is proportional to `1 / l` (a block loses pages at a
-/// rate proportional to `l`), that of blocks with `k` to `x / k`; shares and live pages sum up where
-/// `rho b (H_b - H_k + x / k) = b - k + x`.
+/// rate proportional to `l`), that of blocks with `k` to `x / k`; shares and live pages sum up
+/// where `rho b (H_b - H_k + x / k) = b - k + x`.
 pub fn greedy_cut(rho: f64, b: u32) -> (u32, f64) {
     // `k = b` solves it trivially; the excess is negative below and grows once k < rho b.
     let full = rho * f64::from(b);

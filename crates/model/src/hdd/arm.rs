@@ -1,9 +1,10 @@
 //! The mechanism: an arm over turning platters.
 //!
-//! An access moves the arm (seek curve, or head switch, or both at once), waits for the first sector
-//! to come around, and transfers; where the sectors cross to another track it switches and waits for
-//! the skewed next sector. Writes settle longer after a move. With `immediate` access a request that
-//! lies on one track starts with whatever sector of it comes first and ends within a turn.
+//! An access moves the arm (seek curve, or head switch, or both at once), waits for the first
+//! sector to come around, and transfers; where the sectors cross to another track it switches and
+//! waits for the skewed next sector. Writes settle longer after a move. With `immediate` access a
+//! request that lies on one track starts with whatever sector of it comes first and ends within a
+//! turn.
 //!
 //! Every transfer says when the data were in the buffer, as the bus needs to know: see [`Bus`].
 //!

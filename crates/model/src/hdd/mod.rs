@@ -5,7 +5,8 @@
 //! and a miss waits for seek or head switch, rotation and transfer, the bus overlapping with the
 //! platter. After a read the disk reads on into the segment until something else wants the arm.
 //! What a drive does at which overhead is told by the parameters of the DiskSim 4.0 manual (Bucy et
-//! al., CMU-PDL-08-101), so that its files of measured drives can be taken over: [`profile::disksim`].
+//! al., CMU-PDL-08-101), so that its files of measured drives can be taken over:
+//! [`profile::disksim`].
 //!
 //! Rotation is exact: the angle of the platters is a function of time ([`angle`]), so sequential
 //! requests meet or miss their sector as they would on the drive.

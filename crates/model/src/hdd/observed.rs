@@ -1,13 +1,14 @@
 //! What a disk tells of itself: where the time of a request goes, and what the arm does.
 //!
 //! The path of a request follows the one thing that it waits for at a time: the commands before it
-//! (queue), the command itself (controller), the arm (seek), the platter (rotation, then medium), the
-//! bus behind it (transfer), or the buffer (cache). What runs beside something longer costs nothing.
+//! (queue), the command itself (controller), the arm (seek), the platter (rotation, then medium),
+//! the bus behind it (transfer), or the buffer (cache). What runs beside something longer costs
+//! nothing.
 //!
 //! Spans are those of the arm, with a read-ahead and what is written back under their own purposes,
 //! and of the buffer. Invariant: spans of one of them never overlap. A disk with a queue lets the
-//! buffer answer beside the arm, so a read-ahead may be told a little beyond the moment at which the
-//! arm turns to the next command; what was told already is not told again.
+//! buffer answer beside the arm, so a read-ahead may be told a little beyond the moment at which
+//! the arm turns to the next command; what was told already is not told again.
 
 use trace::Op;
 

@@ -1,17 +1,17 @@
 //! Command queueing: the disk holds several commands and takes the one it can reach first.
 //!
 //! Among the commands that it holds, the one whose first sector can pass under the head soonest
-//! (seek, head switch and rotation together) goes next: shortest positioning time first, by Jacobson
-//! and Wilkes, "Disk scheduling algorithms based on rotational position" (HPL-CSP-91-7, 1991). A
-//! command that has waited longer than a bound goes before all others, so none starves. Reads that
-//! the buffer holds are answered beside the platter; with write-back a write is reported once it is
-//! in the buffer and then competes for the arm when nothing else waits, or when the buffer is half
-//! full. A flush writes all of it out.
+//! (seek, head switch and rotation together) goes next: shortest positioning time first, by
+//! Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position" (HPL-CSP-91-7,
+//! 1991). A command that has waited longer than a bound goes before all others, so none starves.
+//! Reads that the buffer holds are answered beside the platter; with write-back a write is reported
+//! once it is in the buffer and then competes for the arm when nothing else waits, or when the
+//! buffer is half full. A flush writes all of it out.
 //!
-//! A later arrival can therefore change an earlier completion. [`Queue::run`] looks ahead: the whole
-//! trace is there, and so the disk takes in what arrives beyond the batch until all of the batch is
-//! complete, and keeps the completions of what it took in early for the batches to come. Requests
-//! that come one by one through [`crate::Device::submit`] are served in order of arrival.
+//! A later arrival can therefore change an earlier completion. [`Queue::run`] looks ahead: the
+//! whole trace is there, and so the disk takes in what arrives beyond the batch until all of the
+//! batch is complete, and keeps the completions of what it took in early for the batches to come.
+//! Requests that come one by one through [`crate::Device::submit`] are served in order of arrival.
 //!
 //! Invariants, tested: every request completes exactly once and no earlier than it is due; batches
 //! of any size give the same completions; nothing waits much longer than the bound.
@@ -188,8 +188,8 @@ impl Queue {
         None
     }
 
-    /// What the arm can reach soonest from `now`: of the commands, and of the buffer where it is half
-    /// full or nothing else waits.
+    /// What the arm can reach soonest from `now`: of the commands, and of the buffer where it is
+    /// half full or nothing else waits.
     fn nearest(&self, disk: &Hdd, now: u64) -> Option<Next> {
         // In order of arrival: the first one has waited longest.
         if let Some(first) = self.held.first()

@@ -1,11 +1,11 @@
 //! The track buffer: segments of consecutive sectors that are in memory.
 //!
 //! A segment holds one run of logical sectors, read or written, up to its size; the oldest sectors
-//! make room for the newest. The least recently used segment makes room for a new run. Dirty sectors
-//! are the business of the write path: here all data count as present.
+//! make room for the newest. The least recently used segment makes room for a new run. Dirty
+//! sectors are the business of the write path: here all data count as present.
 //!
-//! Invariants: a segment is never longer than its size; a written sector is found in no segment with
-//! its old content.
+//! Invariants: a segment is never longer than its size; a written sector is found in no segment
+//! with its old content.
 
 use crate::SnapshotError;
 use crate::snapshot::{SnapshotReader, SnapshotWriter};

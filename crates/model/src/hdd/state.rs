@@ -1,8 +1,8 @@
 //! The state of a disk as bytes: see [`crate::snapshot`].
 //!
-//! All of it: where the arm is, what the buffer holds and what it owes the platter, the read-ahead in
-//! its course, the commands that wait and the completions that are known already. The angle of the
-//! platters is a function of time and needs no place here.
+//! All of it: where the arm is, what the buffer holds and what it owes the platter, the read-ahead
+//! in its course, the commands that wait and the completions that are known already. The angle of
+//! the platters is a function of time and needs no place here.
 //!
 //! Every structure is taken apart without `..`, so that a new field does not compile until it is
 //! saved or said to be a parameter. Tested by going on from the middle of random runs.

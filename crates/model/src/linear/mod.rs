@@ -5,10 +5,10 @@
 //! SSDs with Micro Benchmarks and Real Access Traces" (2010), section 3.1. Added to it:
 //!
 //! - **distribution**: a request takes its line times a ratio drawn from a fitted quantile table
-//!   per (operation, pattern, size class, context). The context says what came before: no request of
-//!   the same operation for a while (power states, a hypervisor, worker threads that went to sleep
-//!   and the time stamps of a file system all make the first one after a pause slower), a flush, or
-//!   anything else.
+//!   per (operation, pattern, size class, context). The context says what came before: no request
+//!   of the same operation for a while (power states, a hypervisor, worker threads that went to
+//!   sleep and the time stamps of a file system all make the first one after a pause slower), a
+//!   flush, or anything else.
 //! - **parallelism**: `parallelism` servers hold requests for their whole time, and one shared
 //!   resource in front of them (bus, channels, a provider's rate limit) admits requests at the
 //!   ceiling of their line. The transfer is part of the line's time, so at depth 1 a request takes
@@ -24,8 +24,8 @@
 //! A request is sequential where it starts at the end of the previous request of its operation *in
 //! its stream*: a log that is appended between random page accesses stays sequential, as it does
 //! for a device with several open write points or a read-ahead window per stream. A write may begin
-//! with the last block of the previous one again, as a log does that had not filled it. Devices with
-//! one arm lose that position: [`Detection::Global`].
+//! with the last block of the previous one again, as a log does that had not filled it. Devices
+//! with one arm lose that position: [`Detection::Global`].
 //!
 //! Invariants: the ones of the crate; and the i-th submitted request draws the i-th random number,
 //! whatever its neighbours are. Tested against the closed forms of M/D/1 and M/M/1, and by

@@ -24,8 +24,8 @@ const STREAMS: usize = 1 << STREAM_BITS;
 const STREAM_BITS: u32 = 6;
 
 /// Bytes at the end of the previous request of an operation that a sequential one may repeat. A log
-/// whose records do not fill its blocks writes the last block again with what follows it; the largest
-/// block of the logs that we know is PostgreSQL's.
+/// whose records do not fill its blocks writes the last block again with what follows it; the
+/// largest block of the logs that we know is PostgreSQL's.
 const REPEATED: [u64; 2] = [0, 8 << 10];
 
 impl Ends {

@@ -1,7 +1,7 @@
 //! The lines of a read cache: which are present, and which one goes next.
 //!
-//! One array of slots for both policies: LRU links them in the order of their last use, CLOCK sweeps
-//! them in the order of their numbers. Free slots are taken first. Tested through the cache.
+//! One array of slots for both policies: LRU links them in the order of their last use, CLOCK
+//! sweeps them in the order of their numbers. Free slots are taken first. Tested through the cache.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +66,8 @@ impl Lines {
         self.slots[slot as usize].fetched
     }
 
-    /// `line` was fetched by `fetched`; it takes the place of another where all are taken. Data that
-    /// were there before stay as old as they are.
+    /// `line` was fetched by `fetched`; it takes the place of another where all are taken. Data
+    /// that were there before stay as old as they are.
     pub(super) fn fetch(&mut self, line: u64, fetched: u64) {
         if self.holds(line) {
             self.touch(line);
@@ -97,7 +97,8 @@ impl Lines {
         slot
     }
 
-    /// Moves the hand to a line that was not used since it came by, which it does within two rounds.
+    /// Moves the hand to a line that was not used since it came by, which it does within two
+    /// rounds.
     fn sweep(&mut self) -> u32 {
         loop {
             let slot = self.hand;

@@ -6,10 +6,10 @@
 //!   data, and no line is made for it.
 //! - A trim forgets the lines that it touches. A flush is the device's.
 //!
-//! Which line is replaced says [`profile::read_cache::ReadPolicy`]. Under independent references LRU misses as Che's
-//! approximation says (Che, Tung and Wang, IEEE JSAC 2002): `sum p_i e^(-p_i T)` with the `T` at
-//! which `sum (1 - e^(-p_i T))` is the size of the cache. Tested against that, and against an oracle
-//! of lists (`tests/it/read_cache.rs`).
+//! Which line is replaced says [`profile::read_cache::ReadPolicy`]. Under independent references
+//! LRU misses as Che's approximation says (Che, Tung and Wang, IEEE JSAC 2002): `sum p_i e^(-p_i
+//! T)` with the `T` at which `sum (1 - e^(-p_i T))` is the size of the cache. Tested against that,
+//! and against an oracle of lists (`tests/it/read_cache.rs`).
 //!
 //! Invariants: reads = hits + misses; at most as many lines as fit are present.
 

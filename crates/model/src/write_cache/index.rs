@@ -3,8 +3,8 @@
 //! What costs time in such a table is not memory but branches that go the other way than expected.
 //! So the head of a chain says in one word which slot comes first, a tag of the hash of its line
 //! number, and whether there is more than one. A miss, the usual case for reads of a database, is
-//! one load and one branch that is nearly always taken, whether the chain is empty or not; putting a
-//! line in has no branch at all, and taking it out one. Two other tables were slower here: open
+//! one load and one branch that is nearly always taken, whether the chain is empty or not; putting
+//! a line in has no branch at all, and taking it out one. Two other tables were slower here: open
 //! addressing (at a sixteenth full, one search in sixteen looks at a second entry) and words of
 //! seven tags compared at once (twice the instructions). Tested against a map.
 

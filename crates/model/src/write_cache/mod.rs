@@ -18,8 +18,9 @@
 //! - A flush destages everything dirty and then flushes the device; with `power_loss_protected` it
 //!   is acknowledged at once.
 //! - A write of a *durable stream* (forced unit access: `O_DSYNC` on the log of a DBMS) crosses the
-//!   cache and completes when it is on the medium, without waiting for other dirty lines; lines that
-//!   it covers in part are destaged first. With `power_loss_protected` it is a write like any other.
+//!   cache and completes when it is on the medium, without waiting for other dirty lines; lines
+//!   that it covers in part are destaged first. With `power_loss_protected` it is a write like any
+//!   other.
 //!
 //! The unit of account is the line: a write of part of a line dirties all of it. Conservation,
 //! property-tested: lines written = lines destaged + lines dirty now + lines overwritten while
@@ -84,8 +85,9 @@ impl<D: Device> WriteCache<D> {
     /// An empty cache in front of `behind`.
     ///
     /// # Panics
-    /// Where `line_bytes` is not a power of two or there are more than [`profile::write_cache::MOST_CACHE_LINES`]
-    /// lines; [`profile::Profile::check`] finds that first.
+    /// Where `line_bytes` is not a power of two or there are more than
+    /// [`profile::write_cache::MOST_CACHE_LINES`] lines; [`profile::Profile::check`] finds that
+    /// first.
     pub fn new(behind: D, parameters: &WriteCacheParameters) -> Self {
         let count = parameters.line_count();
         let share = |watermark: f64| (count as f64 * watermark) as usize;
@@ -274,8 +276,8 @@ impl<D: Device> WriteCache<D> {
         completion.max(ready)
     }
 
-    /// Destages what is dirty of the lines from `first` up to but not including `end`, and says when
-    /// that completes.
+    /// Destages what is dirty of the lines from `first` up to but not including `end`, and says
+    /// when that completes.
     #[cold]
     fn destage_between<W: Watch>(&mut self, now: u64, first: u64, end: u64, watch: &mut W) -> u64 {
         let mut ready = now;

@@ -120,7 +120,8 @@ fn eight_measured_drives() {
         let found = stats::demerit(&times, &real) / 1e6;
         let mean = |times: &[u64]| times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6;
         println!(
-            "{name:>10}: demerit {found:.3} ms, DiskSim {disksim:.3} ms; mean {:.3} ms, measured {:.3} ms; ignored {:?}",
+            "{name:>10}: demerit {found:.3} ms, DiskSim {disksim:.3} ms; mean {:.3} ms, measured \
+             {:.3} ms; ignored {:?}",
             mean(&times),
             mean(&real),
             imported.ignored

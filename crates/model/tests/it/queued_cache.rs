@@ -11,7 +11,8 @@ use units::{Bytes, Nanos};
 use crate::kinds::{aged, kinds, rows};
 use crate::support::counter;
 
-/// Four dies on channels of their own: 4 us to transfer a page, 500 us to program it, 50 us to read.
+/// Four dies on channels of their own: 4 us to transfer a page, 500 us to program it, 50 us to
+/// read.
 fn four_dies() -> FlashParameters {
     let mut parameters = model::flash::reference::configuration_a();
     parameters.geometry = Geometry {

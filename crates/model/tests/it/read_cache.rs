@@ -1,5 +1,5 @@
-//! The read cache against lists, and its misses against Che's approximation; then durable writes and
-//! flushes of the write cache, with and without protection against power loss.
+//! The read cache against lists, and its misses against Che's approximation; then durable writes
+//! and flushes of the write cache, with and without protection against power loss.
 
 use model::WriteCache;
 use model::{Device, Linear, ReadCache};

@@ -32,8 +32,8 @@ impl ThreadCpu {
     }
 }
 
-/// Asks the kernel to end this thread's sleeps when they are due: by default it may be 50 us late, so
-/// that it can end several at once (prctl(2), PR_SET_TIMERSLACK).
+/// Asks the kernel to end this thread's sleeps when they are due: by default it may be 50 us late,
+/// so that it can end several at once (prctl(2), PR_SET_TIMERSLACK).
 pub(crate) fn wake_on_time() {
     // SAFETY: the call takes plain numbers and changes this thread alone.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };

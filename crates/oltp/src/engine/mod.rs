@@ -1,7 +1,9 @@
-//! What runs a load: terminals and their queues, workers, what they record, where their CPU time goes.
+//! What runs a load: terminals and their queues, workers, what they record, where their CPU time
+//! goes.
 //!
-//! Knows a DBMS only as [`crate::driver::Dbms`]. [`executor`] starts the workers, [`users`] hands them
-//! requests, [`recorder`] keeps what they did, [`context`] tells the capture whose I/O it sees.
+//! Knows a DBMS only as [`crate::driver::Dbms`]. [`executor`] starts the workers, [`users`] hands
+//! them requests, [`recorder`] keeps what they did, [`context`] tells the capture whose I/O it
+//! sees.
 
 mod context;
 mod cpu;

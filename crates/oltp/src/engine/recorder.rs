@@ -1,8 +1,8 @@
 //! What a run writes down: a [`Ledger`] that several workers share, and the [`Worker`]'s own CPU.
 //!
 //! A ledger holds histograms and the audit's counts, most of a megabyte: with a ledger for each of
-//! a hundred sessions the client's memory would be the workload's. A few ledgers, each behind a lock
-//! that is held for a microsecond per transaction, are merged at the end of the run.
+//! a hundred sessions the client's memory would be the workload's. A few ledgers, each behind a
+//! lock that is held for a microsecond per transaction, are merged at the end of the run.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

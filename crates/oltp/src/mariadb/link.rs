@@ -40,9 +40,9 @@ impl<'m> Link<'m> {
     /// Connects, and sets the session up for transactions.
     ///
     /// READ COMMITTED takes no gap locks. All that a read-write transaction reads and another may
-    /// change it reads with a lock or changes itself, so its execution is serializable all the same;
-    /// Order-Status, which reads without locks, asks for a snapshot. Texts travel in latin1, the
-    /// character set of the tables: nothing is converted.
+    /// change it reads with a lock or changes itself, so its execution is serializable all the
+    /// same; Order-Status, which reads without locks, asks for a snapshot. Texts travel in latin1,
+    /// the character set of the tables: nothing is converted.
     pub fn open(login: &Login, meter: &'m Meter, pipelined: bool) -> Result<Self, ServerError> {
         let mut connection = Connection::connect(login)?;
         connection.execute(

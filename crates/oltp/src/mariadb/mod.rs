@@ -1,8 +1,8 @@
 //! MariaDB: loading, checking, and the transactions of every workload.
 //!
 //! A session is a connection of its own, on its worker's thread. All three kinds of access are
-//! offered. *Statement*: one prepared statement per step and round trip; the rows of an order's lines
-//! are written by bulk execution, as a portable batch would be. *Pipelined*: MariaDB's server
+//! offered. *Statement*: one prepared statement per step and round trip; the rows of an order's
+//! lines are written by bulk execution, as a portable batch would be. *Pipelined*: MariaDB's server
 //! answers commands in the order in which they arrive, so a group of statements goes out in one
 //! write. *Procedure*: one call per transaction.
 //! All three do the same work in the same order of locks; a test compares them with SQLite.

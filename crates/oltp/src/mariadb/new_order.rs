@@ -2,8 +2,9 @@
 //!
 //! Two groups: everything that is read, and with it the district's next number and the locks on the
 //! stock rows; then everything that is written. All items are one query (IN), the changes of all
-//! stock rows one bulk execution and all lines another, where the server has it. Stock rows are locked in the order of warehouse and
-//! item, after the district: two orders cannot wait for each other. Lines keep their numbers.
+//! stock rows one bulk execution and all lines another, where the server has it. Stock rows are
+//! locked in the order of warehouse and item, after the district: two orders cannot wait for each
+//! other. Lines keep their numbers.
 
 use dbms::Error as ServerError;
 use dbms::mariadb::{Connection, Statement, Type};

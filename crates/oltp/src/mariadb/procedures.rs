@@ -1,9 +1,9 @@
 //! The stored procedures: each transaction as one call that commits or rolls back by itself.
 //!
 //! Clause numbers as in the statement forms beside this file; lock order and isolation are theirs
-//! too. A row that must exist and does not is SQLSTATE 45000 with its name. New-Order's lines arrive
-//! as text of fixed width, 16 digits each: number (2), item (6), warehouse (6), quantity (2), in the
-//! order in which their stock is locked.
+//! too. A row that must exist and does not is SQLSTATE 45000 with its name. New-Order's lines
+//! arrive as text of fixed width, 16 digits each: number (2), item (6), warehouse (6), quantity
+//! (2), in the order in which their stock is locked.
 
 use crate::workload::Workload;
 

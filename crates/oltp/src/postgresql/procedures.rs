@@ -1,8 +1,8 @@
 //! Stored procedures: one function in PL/pgSQL per transaction, one round trip per call.
 //!
 //! They are made by the load, with the same set-based statements as the pipelined access has.
-//! `order_entry_unused_item` raises [`UNUSED_ITEM`], with which a new order that names an unused item
-//! undoes itself (TPC-C 5.11 clause 2.4.2.3); pipelined access calls it too.
+//! `order_entry_unused_item` raises [`UNUSED_ITEM`], with which a new order that names an unused
+//! item undoes itself (TPC-C 5.11 clause 2.4.2.3); pipelined access calls it too.
 
 use crate::workload::Workload;
 
@@ -52,8 +52,8 @@ macro_rules! dist_of {
         )
     };
 }
-/// Takes the oldest new order of each district (clause 2.7.4); the last column says whether all that
-/// belongs to it was found. One statement, so its parts see one state and meet in memory.
+/// Takes the oldest new order of each district (clause 2.7.4); the last column says whether all
+/// that belongs to it was found. One statement, so its parts see one state and meet in memory.
 macro_rules! delivery {
     ($w:literal, $districts:literal, $carrier:literal, $now:literal) => {
         concat!(
@@ -194,10 +194,12 @@ BEGIN
         SELECT (array_agg(c_id ORDER BY c_first))[(count(*) + 1) / 2] INTO in_c FROM customer
             WHERE c_w_id = in_w AND c_d_id = in_d AND c_last = in_last;
     END IF;
-    SELECT c_id, c_balance, ARRAY[c_first, c_middle, c_last] INTO STRICT out_c, out_balance, out_names
+    SELECT c_id, c_balance, ARRAY[c_first, c_middle, c_last]
+        INTO STRICT out_c, out_balance, out_names
         FROM customer WHERE c_w_id = in_w AND c_d_id = in_d AND c_id = in_c;
     SELECT o_id, o_entry_d, o_carrier_id INTO STRICT out_o, out_entered, out_carrier
-        FROM orders WHERE o_w_id = in_w AND o_d_id = in_d AND o_c_id = in_c ORDER BY o_id DESC LIMIT 1;
+        FROM orders WHERE o_w_id = in_w AND o_d_id = in_d AND o_c_id = in_c
+        ORDER BY o_id DESC LIMIT 1;
     SELECT array_agg(ol_i_id ORDER BY ol_number), array_agg(ol_supply_w_id ORDER BY ol_number),
         array_agg(ol_quantity ORDER BY ol_number), array_agg(ol_amount ORDER BY ol_number),
         array_agg(ol_delivery_d ORDER BY ol_number)

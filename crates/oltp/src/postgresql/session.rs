@@ -4,8 +4,8 @@
 //! transaction reads in order to change it is locked by the statement that reads it (UPDATE ...
 //! RETURNING), and what is only read never changes (taxes, prices, discounts). Order-Status with
 //! one statement per step takes a snapshot (REPEATABLE READ); elsewhere it is one statement. Rows
-//! are locked in the order warehouse, district, stock by (warehouse, item), customer. Deliveries of a
-//! warehouse take turns by an advisory lock: two at once would wait for the same oldest order,
+//! are locked in the order warehouse, district, stock by (warehouse, item), customer. Deliveries of
+//! a warehouse take turns by an advisory lock: two at once would wait for the same oldest order,
 //! and the second would find it gone and skip the district.
 
 use dbms::Error as ServerError;

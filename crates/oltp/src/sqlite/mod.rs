@@ -2,9 +2,9 @@
 //!
 //! SQLite has one writer. One connection, on one worker thread, therefore runs all read-write
 //! transactions (BEGIN IMMEDIATE), and further connections the read-only ones; which runs when is
-//! decided by the queues of [`crate::engine::users`], so SQLite's own locks are not met busy. A busy answer
-//! can still come from another process: after SQLite's own wait it counts as a failed attempt and is
-//! retried.
+//! decided by the queues of [`crate::engine::users`], so SQLite's own locks are not met busy. A
+//! busy answer can still come from another process: after SQLite's own wait it counts as a failed
+//! attempt and is retried.
 
 mod bank;
 mod commit;

@@ -56,7 +56,8 @@ impl<'c> NewOrder<'c> {
             item: prepare("SELECT i_price, i_name, i_data FROM item WHERE i_id = ?")?,
             stock: stock.collect::<rusqlite::Result<_>>()?,
             update_stock: prepare(
-                "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, \
+                "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, \
+                 s_order_cnt = s_order_cnt + 1, \
                  s_remote_cnt = s_remote_cnt + ? WHERE rowid = ?",
             )?,
             line_row: prepare("INSERT INTO order_line VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)")?,

@@ -52,12 +52,14 @@ impl<'c> Payment<'c> {
                  FROM customer WHERE rowid = ?",
             )?,
             update_customer: prepare(
-                "UPDATE customer SET c_balance = c_balance - ?1, c_ytd_payment = c_ytd_payment + ?1, \
+                "UPDATE customer SET c_balance = c_balance - ?1, \
+                 c_ytd_payment = c_ytd_payment + ?1, \
                  c_payment_cnt = c_payment_cnt + 1 WHERE rowid = ?2",
             )?,
             data: prepare("SELECT c_data FROM customer WHERE rowid = ?")?,
             update_customer_and_data: prepare(
-                "UPDATE customer SET c_balance = c_balance - ?1, c_ytd_payment = c_ytd_payment + ?1, \
+                "UPDATE customer SET c_balance = c_balance - ?1, \
+                 c_ytd_payment = c_ytd_payment + ?1, \
                  c_payment_cnt = c_payment_cnt + 1, c_data = ?3 WHERE rowid = ?2",
             )?,
             history: prepare("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?,

@@ -19,7 +19,8 @@ impl<'c> StockLevel<'c> {
                 connection,
                 "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?",
             )?,
-            // CROSS JOIN fixes the order of the loops: the few recent lines first, then their stock.
+            // CROSS JOIN fixes the order of the loops: the few recent lines first, then their
+            // stock.
             low_stock: Prepared::new(
                 connection,
                 "SELECT count(DISTINCT ol_i_id) FROM order_line CROSS JOIN stock \

@@ -1,7 +1,8 @@
 //! Statements as text on any of the three DBMSs: for workloads of few and long ones.
 //!
-//! [`Target`] says where, [`Ground`] is it while it runs: a private server that is removed at the end, or a
-//! directory with an SQLite file that is. [`Session`] is a connection. Tested through `temp` and `versions`.
+//! [`Target`] says where, [`Ground`] is it while it runs: a private server that is removed at the
+//! end, or a directory with an SQLite file that is. [`Session`] is a connection. Tested through
+//! `temp` and `versions`.
 
 mod session;
 

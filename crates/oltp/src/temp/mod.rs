@@ -4,13 +4,17 @@
 //! of the temporary files, not the size of their requests (`wearmark temp` varies that). One table,
 //! or two, of rows with a random key; one statement per memory size, a few times each.
 //!
-//! | DBMS | memory | figures from | does not do |
-//! |---|---|---|---|
-//! | PostgreSQL | `work_mem`, `hash_mem_multiplier = 1`, no parallel workers | `EXPLAIN (ANALYZE, BUFFERS)` | |
-//! | MariaDB | `sort_buffer_size` | `ANALYZE FORMAT=JSON`, `Sort_merge_passes` | a hash join that spills |
-//! | SQLite | `cache_size`, `temp_store = FILE` | bytes of its system calls | a hash join: its join sorts one side into a temporary index |
+//! | DBMS | memory | figures from |
+//! |---|---|---|
+//! | PostgreSQL | `work_mem`, `hash_mem_multiplier = 1` | `EXPLAIN (ANALYZE, BUFFERS)` |
+//! | MariaDB | `sort_buffer_size` | `ANALYZE FORMAT=JSON`, `Sort_merge_passes` |
+//! | SQLite | `cache_size`, `temp_store = FILE` | bytes of its system calls |
 //!
-//! What PostgreSQL writes is predicted beside ([`predict`]). Tested on real servers (`tests/it/temp.rs`).
+//! PostgreSQL has no parallel workers here. MariaDB has no hash join that spills, SQLite no hash
+//! join at all: its join sorts one side into a temporary index.
+//!
+//! What PostgreSQL writes is predicted beside ([`predict`]). Tested on real servers
+//! (`tests/it/temp.rs`).
 
 mod explain;
 pub mod predict;

@@ -1,12 +1,14 @@
 //! What PostgreSQL 15 will write to temporary files, from its own rules.
 //!
-//! Sort (`src/backend/utils/sort/tuplesort.c`): rows and an array of 24 bytes per row fill `work_mem`; each run
-//! is then written; runs are merged in balanced passes with as many inputs as the memory has room for 34 blocks,
-//! 6 at least and 500 at most; the last merge writes nothing. A row in a run is its columns and 10 bytes; a
-//! block holds 8176. Hash join (`nodeHash.c`): the build side is cut into a power of two of batches such
-//! that one fits; the first batch stays in memory, the others are written, both sides, as their columns and
-//! 20 bytes. Where a batch turns out too large, their number doubles and half of what was written is
-//! written again. A merge join sorts both sides. Checked against a server in `tests/it/temp.rs`, and against a table of measurements.
+//! Sort (`src/backend/utils/sort/tuplesort.c`): rows and an array of 24 bytes per row fill
+//! `work_mem`; each run is then written; runs are merged in balanced passes with as many inputs as
+//! the memory has room for 34 blocks, 6 at least and 500 at most; the last merge writes nothing. A
+//! row in a run is its columns and 10 bytes; a block holds 8176. Hash join (`nodeHash.c`): the
+//! build side is cut into a power of two of batches such that one fits; the first batch stays in
+//! memory, the others are written, both sides, as their columns and 20 bytes. Where a batch turns
+//! out too large, their number doubles and half of what was written is written again. A merge join
+//! sorts both sides. Checked against a server in `tests/it/temp.rs`, and against a table of
+//! measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,8 +53,8 @@ pub fn sort(rows: u64, data_bytes: u64, memory_bytes: u64) -> Prediction {
 fn run_rows(data_bytes: u64, memory_bytes: u64, order: u64) -> (u64, u64) {
     // The row with its header, rounded to 8, in a chunk with a header of 24.
     let row = (16 + data_bytes).next_multiple_of(8) + 24;
-    // The array starts with 1024 entries and doubles while no more than half of the memory is used; its
-    // last growth fills the memory in proportion.
+    // The array starts with 1024 entries and doubles while no more than half of the memory is used;
+    // its last growth fills the memory in proportion.
     let mut entries = 1024u64;
     loop {
         let filled = entries - 1;

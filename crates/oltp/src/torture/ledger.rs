@@ -2,8 +2,8 @@
 //!
 //! After each recovery the ledger asks the database. What must be there: every order that was
 //! acknowledged, by its number; and of everything that can only be counted, at least as much as was
-//! acknowledged, and at most that plus what was in flight at the kill, whose fate nobody knows. What
-//! was in flight and survived is settled by that look: from then on it must stay.
+//! acknowledged, and at most that plus what was in flight at the kill, whose fate nobody knows.
+//! What was in flight and survived is settled by that look: from then on it must stay.
 //!
 //! Pure but for the questions; tested with answers made up.
 
@@ -154,7 +154,8 @@ impl Ledger {
             {
                 look.unasked += 1;
                 look.violation(|| {
-                    format!("order {order} of warehouse {warehouse}, district {district} was acknowledged twice")
+                    let place = format!("warehouse {warehouse}, district {district}");
+                    format!("order {order} of {place} was acknowledged twice")
                 });
             }
         }

@@ -7,9 +7,9 @@
 //! loss of unsynced writes that a power cut brings. `dbms::lossy` says how the loss is made.
 //!
 //! Invariants: what was acknowledged is kept in our memory, which no kill reaches; a failure before
-//! the kill is an error of the run, never a finding; the first finding ends it; the moments and losses are functions of the
-//! seed (what the server does in that time is not). Tested on real servers, durable ones and ones
-//! that must be caught (`tests/it/torture.rs`).
+//! the kill is an error of the run, never a finding; the first finding ends it; the moments and
+//! losses are functions of the seed (what the server does in that time is not). Tested on real
+//! servers, durable ones and ones that must be caught (`tests/it/torture.rs`).
 
 mod ask;
 mod herd;
@@ -61,7 +61,8 @@ const CHEAP: &[(&str, &str)] = &[
 
 /// Makes an instance, tortures it and removes it.
 ///
-/// A finding is not an error: see [`TortureResult::passed`]. A stop by the user keeps what was done.
+/// A finding is not an error: see [`TortureResult::passed`]. A stop by the user keeps what was
+/// done.
 ///
 /// # Errors
 /// Options without meaning; an instance that cannot be made; a machine on which unsynced writes

@@ -1,10 +1,10 @@
 //! Long readers with an old snapshot against updaters that rewrite the table.
 //!
-//! After the rollback-segment study of Lee et al. 2008, section 4.2: readers open a snapshot, others
-//! update every row a number of times, and after each round the same scan is run in a fresh
+//! After the rollback-segment study of Lee et al. 2008, section 4.2: readers open a snapshot,
+//! others update every row a number of times, and after each round the same scan is run in a fresh
 //! transaction and in the old ones. Where the old versions are differs: InnoDB rebuilds rows from
-//! undo records, PostgreSQL keeps them in the heap, which every reader then walks, and SQLite keeps new
-//! pages in the WAL, which cannot be cut while the reader stands in it.
+//! undo records, PostgreSQL keeps them in the heap, which every reader then walks, and SQLite keeps
+//! new pages in the WAL, which cannot be cut while the reader stands in it.
 //!
 //! Invariant, checked after each scan: an old snapshot sees no update, a fresh one sees them all; a
 //! difference is a violation. Tested on real servers (`tests/it/versions.rs`).

@@ -122,7 +122,8 @@ fn cache_counts(connection: &rusqlite::Connection) -> Option<(u64, u64)> {
     use rusqlite::ffi;
     let count = |what| {
         let (mut current, mut highest) = (0, 0);
-        // SAFETY: the handle is open as long as the connection is borrowed, and both places are ours.
+        // SAFETY: the handle is open as long as the connection is borrowed, and both places are
+        // ours.
         let done = unsafe {
             ffi::sqlite3_db_status(connection.handle(), what, &raw mut current, &raw mut highest, 0)
         };

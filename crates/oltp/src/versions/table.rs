@@ -1,7 +1,7 @@
 //! The table and the statements on it.
 //!
-//! `n` counts the updates of a row, so the sum over the table tells which versions a scan saw. `r` is in
-//! no order along the table, and has the index that random scans take.
+//! `n` counts the updates of a row, so the sum over the table tells which versions a scan saw. `r`
+//! is in no order along the table, and has the index that random scans take.
 
 use super::VersionsOptions;
 use crate::Error;

@@ -1,9 +1,9 @@
 //! The parameters of one transaction; those of order entry are drawn here (TPC-C 5.11 clauses
 //! 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1).
 //!
-//! [`Inputs::draw`] fills a fixed-size [`Input`] without allocating. The home warehouse is fixed per
-//! terminal and so is Stock-Level's district. A draw is a function of the seed, the terminal and
-//! the sequence number of its request, so a run's inputs can be made again from its seed.
+//! [`Inputs::draw`] fills a fixed-size [`Input`] without allocating. The home warehouse is fixed
+//! per terminal and so is Stock-Level's district. A draw is a function of the seed, the terminal
+//! and the sequence number of its request, so a run's inputs can be made again from its seed.
 
 use stats::rng::{Rng, at};
 

@@ -2,10 +2,10 @@
 //!
 //! Order entry is derived from TPC-C 5.11, [`bank`] from TPC-B 2.0, [`commit`] from a table of Lee
 //! et al. 2008; none is comparable to published TPC results. [`Kind`] names the transactions,
-//! [`Dataset`] a workload and its size, [`Source`] draws parameters. Of order entry, [`Mix`] says how
-//! often each transaction is asked for, [`input`] draws, [`population`] has what is random in the
-//! rows that a database starts with, [`nurand`] the skewed numbers of both. [`schema`] describes the
-//! tables of all workloads and [`rows`] makes their rows for any DBMS.
+//! [`Dataset`] a workload and its size, [`Source`] draws parameters. Of order entry, [`Mix`] says
+//! how often each transaction is asked for, [`input`] draws, [`population`] has what is random in
+//! the rows that a database starts with, [`nurand`] the skewed numbers of both. [`schema`]
+//! describes the tables of all workloads and [`rows`] makes their rows for any DBMS.
 //!
 //! Everything is a pure function of a seed and a position (terminal and sequence number, or table
 //! and key), so that any part can be made anywhere, in any order, by any number of threads.
@@ -97,8 +97,8 @@ impl Kind {
     }
 
     /// Bound on the 90th percentile of the response time, in seconds (clauses 5.2.5.3 and
-    /// 5.2.5.7); Delivery's is that of its deferred execution (clause 2.7.2.2). The bank's is that of
-    /// TPC-B 2.0, which here also holds for commit.
+    /// 5.2.5.7); Delivery's is that of its deferred execution (clause 2.7.2.2). The bank's is that
+    /// of TPC-B 2.0, which here also holds for commit.
     pub fn response_p90_limit_s(self) -> f64 {
         match self {
             Self::Transfer | Self::Update => 2.0,
@@ -109,7 +109,8 @@ impl Kind {
     }
 }
 
-/// How often each transaction is asked for: weights in the order of [`Kind::ORDER_ENTRY`], of any sum.
+/// How often each transaction is asked for: weights in the order of [`Kind::ORDER_ENTRY`], of any
+/// sum.
 ///
 /// Kinds are drawn independently with these weights rather than dealt from a deck (clause 5.2.4
 /// permits both): any five weights work without rounding to cards, and the kind of a terminal's

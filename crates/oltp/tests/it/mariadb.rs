@@ -115,7 +115,8 @@ fn columns(table: &str, workload: Workload) -> &'static str {
     match (table, workload) {
         ("warehouse", _) => "w_id w_name w_street_1 w_street_2 w_city w_state w_zip w_tax% w_ytd$",
         ("district", _) => {
-            "d_id d_w_id d_name d_street_1 d_street_2 d_city d_state d_zip d_tax% d_ytd$ d_next_o_id"
+            "d_id d_w_id d_name d_street_1 d_street_2 d_city d_state d_zip d_tax% d_ytd$ \
+             d_next_o_id"
         }
         ("customer", _) => {
             "c_id c_d_id c_w_id c_first c_middle c_last c_street_1 c_street_2 c_city c_state c_zip \

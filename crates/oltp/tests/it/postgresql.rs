@@ -1,5 +1,5 @@
-//! PostgreSQL against SQLite: the same inputs get the same answers and leave the same rows, in every
-//! access; what SQLite's tests establish about the clauses then holds here too.
+//! PostgreSQL against SQLite: the same inputs get the same answers and leave the same rows, in
+//! every access; what SQLite's tests establish about the clauses then holds here too.
 
 use std::sync::atomic::AtomicU64;
 

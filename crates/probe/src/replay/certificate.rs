@@ -131,7 +131,8 @@ impl Certificate {
             let bound = (self.service_ns_p50 as f64 * LATENESS_SHARE).max(LATENESS_FLOOR_NS);
             if self.lateness_ns_p99 as f64 > bound {
                 reasons.push(format!(
-                    "1 % of the requests were issued {:.1} us late or more, beyond 10 us and a tenth of the median service time of {:.1} us",
+                    "1 % of the requests were issued {:.1} us late or more, beyond 10 us and a \
+                     tenth of the median service time of {:.1} us",
                     self.lateness_ns_p99 as f64 / 1e3,
                     self.service_ns_p50 as f64 / 1e3
                 ));

@@ -1,16 +1,17 @@
 //! Replays a trace on a real device and certifies how well it kept the trace's times.
 //!
-//! Requests are issued on an **absolute schedule**: request `i` is due at `start + due[i]`, whatever
-//! happened before, so that delays do not add up. Service time is completion - issue, response time
-//! completion - due. A flush is issued at its due time like anything else, as an fdatasync; it
-//! covers the writes that have completed by then, and does not wait for others.
+//! Requests are issued on an **absolute schedule**: request `i` is due at `start + due[i]`,
+//! whatever happened before, so that delays do not add up. Service time is completion - issue,
+//! response time completion - due. A flush is issued at its due time like anything else, as an
+//! fdatasync; it covers the writes that have completed by then, and does not wait for others.
 //!
 //! A trace that was captured from a closed loop can instead be replayed with its dependencies
 //! ([`Mode::Dependent`]): due is then when the application would have asked.
 //!
 //! Requests that are not aligned to the logical block are widened to it. Trims are skipped and
 //! counted unless [`ReplayOptions::punch_holes`] is set. Every run carries a [`Certificate`]; one
-//! whose 99th percentile of lateness exceeds 10 us and a tenth of the median service time is invalid.
+//! whose 99th percentile of lateness exceeds 10 us and a tenth of the median service time is
+//! invalid.
 
 mod certificate;
 mod dependent;
@@ -51,8 +52,8 @@ pub enum Mode {
     /// At the captured times.
     #[default]
     Timed,
-    /// Each actor of a captured trace waits for its previous request, then for the captured CPU time
-    /// between the two: the load reacts to the device as the application did.
+    /// Each actor of a captured trace waits for its previous request, then for the captured CPU
+    /// time between the two: the load reacts to the device as the application did.
     Dependent,
     /// In the order of the trace, as soon as a slot is free, `max_outstanding` at once.
     AsFastAsPossible,
@@ -75,8 +76,8 @@ pub struct ReplayOptions {
     pub realtime: bool,
     /// Requests outstanding at most; further ones wait, which shows as lateness.
     pub max_outstanding: u32,
-    /// Whether the target's range is written before the replay; without it, reads may hit blocks that were
-    /// never written.
+    /// Whether the target's range is written before the replay; without it, reads may hit blocks
+    /// that were never written.
     pub precondition: bool,
     /// Whether a file that was created stays, for a second replay on the same blocks.
     pub keep_file: bool,

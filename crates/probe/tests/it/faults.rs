@@ -18,7 +18,8 @@ fn faulty(fault: Fault, good_requests: u64) -> FaultyDevice<NullDevice> {
     FaultyDevice::new(NullDevice { size_bytes: RANGE }, fault, good_requests)
 }
 
-/// Runs a mixed cell on a device that breaks after 100 requests; its error, and how the stream ended.
+/// Runs a mixed cell on a device that breaks after 100 requests; its error, and how the stream
+/// ended.
 fn probe_fails(fault: Fault, read_share: f64, precondition: bool) -> (Error, Option<Ending>) {
     let device = faulty(fault, if precondition { 20 } else { 100 });
     let mut plan = options("null", vec![closed(Order::Random, read_share, 4096, 8)], RANGE);
@@ -45,7 +46,10 @@ fn check(fault: Fault, read_share: f64, precondition: bool, expected: fn(&Error)
 
 #[test]
 fn a_cell_reports_what_the_device_did() {
-    let io = |error: &Error| matches!(error, Error::Io(io::Error::Io { source, .. }) if source.raw_os_error() == Some(libc::EIO));
+    let io = |error: &Error| {
+        let Error::Io(io::Error::Io { source, .. }) = error else { return false };
+        source.raw_os_error() == Some(libc::EIO)
+    };
     check(Fault::Errno(libc::EIO), 1.0, false, io);
     check(Fault::Errno(libc::EIO), 0.0, false, io);
     check(Fault::Errno(libc::ENOSPC), 0.0, false, |e| {

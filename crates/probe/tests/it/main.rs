@@ -1,4 +1,5 @@
-//! The probe crate from outside: on the null device, on devices that fail on purpose, on real files.
+//! The probe crate from outside: on the null device, on devices that fail on purpose, on real
+//! files.
 
 mod faults;
 mod files;

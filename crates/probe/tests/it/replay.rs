@@ -125,7 +125,9 @@ proptest! {
 
     #[test]
     fn requests_in_are_completions_out(
-        requests in prop::collection::vec((0u64..50_000, 0usize..4, 0u64..(RANGE - 70_000), 0u32..70_000), 1..200),
+        requests in prop::collection::vec(
+            (0u64..50_000, 0usize..4, 0u64..(RANGE - 70_000), 0u32..70_000), 1..200,
+        ),
         depth in 1u32..20,
     ) {
         let mut due = 0;

@@ -1,5 +1,5 @@
-//! `kind = "flash"`: what makes a flash device, which of it cannot be, and the sections of a profile
-//! that state it.
+//! `kind = "flash"`: what makes a flash device, which of it cannot be, and the sections of a
+//! profile that state it.
 //!
 //! The names are those of the parts of the model, one file each: [`Geometry`], [`Timing`],
 //! [`Translation`], [`AllocationScheme`], [`GcParameters`], [`StreamParameters`],

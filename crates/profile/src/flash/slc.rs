@@ -1,14 +1,15 @@
 //! An SLC cache: blocks of dense cells that are written one bit per cell until they are folded.
 //!
-//! A cell of three or four bits that is given one bit is programmed as fast as SLC and holds a third
-//! or a quarter of the data. Drives write to some blocks that way and fold them later: they read the
-//! pages and program them densely, while the die is idle or when the cache is full. What a host sees
-//! is a write cliff: fast until the cache is full, then as fast as folding (or dense cells) allows,
-//! fast again after a pause. What it does not see is that folded data were programmed twice.
+//! A cell of three or four bits that is given one bit is programmed as fast as SLC and holds a
+//! third or a quarter of the data. Drives write to some blocks that way and fold them later: they
+//! read the pages and program them densely, while the die is idle or when the cache is full. What a
+//! host sees is a write cliff: fast until the cache is full, then as fast as folding (or dense
+//! cells) allows, fast again after a pause. What it does not see is that folded data were
+//! programmed twice.
 //!
 //! - **fixed**: blocks of each plane that hold nothing else; they come off the over-provisioning.
-//! - **dynamic**: up to as many blocks, but only those that are free; they are folded before cleaning
-//!   would have to do with fewer.
+//! - **dynamic**: up to as many blocks, but only those that are free; they are folded before
+//!   cleaning would have to do with fewer.
 
 use super::{FlashParameters, Flaw, Isolation, Translation};
 

@@ -58,7 +58,8 @@ impl Translation {
         let needed = data + u64::from(spare);
         if needed > u64::from(geometry.blocks_per_plane) {
             let cause = format!(
-                "each plane needs {data} blocks for data and {spare} for logs and merges, but has {}",
+                "each plane needs {data} blocks for data and {spare} for logs and merges, but \
+                 has {}",
                 geometry.blocks_per_plane
             );
             return Err(Flaw::new("over_provisioning", cause));

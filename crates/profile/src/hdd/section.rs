@@ -1,4 +1,5 @@
-//! `kind = "hdd"`: the sections of a disk, what they must satisfy, and the model that they describe.
+//! `kind = "hdd"`: the sections of a disk, what they must satisfy, and the model that they
+//! describe.
 //!
 //! Times that a disk does not have (a reselection on a bus without one) are left out and count as
 //! zero. Zones are tables of their own; one `zones_source` says where all of them come from.

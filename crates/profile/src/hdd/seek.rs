@@ -2,9 +2,10 @@
 //!
 //! Either a measured table, interpolated, or the curve of Lee and Katz through the three figures
 //! of a data sheet: `t(d) = a sqrt(d - 1) + b (d - 1) + c`, with `c` the time of a single cylinder
-//! and `a`, `b` such that the mean over uniformly random pairs of cylinders is the average seek time
-//! and the longest seek the full stroke (Lee and Katz, "An analytic performance model of disk
-//! arrays", SIGMETRICS 1993). Whatever the source, the model looks a time up in a table by distance.
+//! and `a`, `b` such that the mean over uniformly random pairs of cylinders is the average seek
+//! time and the longest seek the full stroke (Lee and Katz, "An analytic performance model of disk
+//! arrays", SIGMETRICS 1993). Whatever the source, the model looks a time up in a table by
+//! distance.
 //!
 //! Invariants: no distance takes no time; tested against the closed forms.
 

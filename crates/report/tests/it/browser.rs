@@ -137,7 +137,8 @@ fn find() -> Result<PathBuf, String> {
         .flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)))
         .find(|path| path.is_file())
         .ok_or_else(|| {
-            "no chromium, chromium-browser or google-chrome in PATH (WEARMARK_CHROMIUM names another)"
+            "no chromium, chromium-browser or google-chrome in PATH (WEARMARK_CHROMIUM names \
+             another)"
                 .to_owned()
         })
 }

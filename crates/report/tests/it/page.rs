@@ -1,8 +1,8 @@
 //! The HTML page in a real browser: opens quietly, shows every figure, answers mouse and keyboard,
 //! is legible in both themes and on paper, and survives hostile texts.
 //!
-//! Skipped with a reason where there is no Chromium. With `WEARMARK_PICTURES=1` pictures are kept in
-//! `target/tmp/report`; they are for people, not compared, since fonts differ between machines.
+//! Skipped with a reason where there is no Chromium. With `WEARMARK_PICTURES=1` pictures are kept
+//! in `target/tmp/report`; they are for people, not compared, since fonts differ between machines.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -303,8 +303,8 @@ fn themes_are_legible(tab: &mut Tab<'_>, _: &Path) {
     assert_ne!(dark, light, "the system's choice is followed");
     // The page hears of it by an event, which a busy browser delivers late.
     let heard = format!(
-        "new Promise(r => {{ const ask = () => ({pressed} === 'true' ? r(1) : setTimeout(ask, 10)); \
-         ask(); setTimeout(() => r(0), 5000); }})"
+        "new Promise(r => {{ const ask = () => ({pressed} === 'true' ? r(1) : setTimeout(ask, \
+         10)); ask(); setTimeout(() => r(0), 5000); }})"
     );
     assert_eq!(tab.eval(&heard), 1, "the button follows the system");
     assert_legible(tab, "dark by the system");
@@ -328,8 +328,8 @@ fn print_is_complete(tab: &mut Tab<'_>, _: &Path) {
     tab.media("print", "dark");
     tab.width(720);
     let hidden = tab.text(
-        "[...document.querySelectorAll('.section, #verdict, #warnings, figure, .chart-frame > svg')]\
-         .filter(e => !e.checkVisibility() || e.getBoundingClientRect().height < 20)\
+        "[...document.querySelectorAll('.section, #verdict, #warnings, figure, .chart-frame > \
+         svg')].filter(e => !e.checkVisibility() || e.getBoundingClientRect().height < 20)\
          .map(e => e.id || e.getAttribute('class')).join()",
     );
     assert_eq!(hidden, "");

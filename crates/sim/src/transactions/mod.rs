@@ -2,24 +2,25 @@
 //! tasks and devices.
 //!
 //! [`closed_loop`](crate::closed_loop) keeps what each captured actor did and when it waited; here
-//! nothing of the capture's order is kept. Terminals draw *templates* (what one captured transaction
-//! did: compute, lock, read, insert into the log, commit, wait for the client) and everything that
-//! they wait for is simulated: the processors, the locks, the holder of the log, the devices. So the
-//! number of terminals, the rate, the processors, the devices and the commit rule can be asked about.
+//! nothing of the capture's order is kept. Terminals draw *templates* (what one captured
+//! transaction did: compute, lock, read, insert into the log, commit, wait for the client) and
+//! everything that they wait for is simulated: the processors, the locks, the holder of the log,
+//! the devices. So the number of terminals, the rate, the processors, the devices and the commit
+//! rule can be asked about.
 //!
 //! - **Processors** ([`Processors`]): round-robin slices or processor sharing.
-//! - **Log** ([`Log`]): PostgreSQL's rule (`XLogFlush`: own position flushed, or wait for the holder
-//!   of the write lock, or lead; the leader writes and flushes all that was inserted before it began;
-//!   all waiters wake and look again) or InnoDB's (row locks are released before the flush; the
-//!   leader wakes those it satisfied and one next leader). Written are whole pages, the last partial
-//!   one again; full-page images and the filling of new segments add to it.
+//! - **Log** ([`Log`]): PostgreSQL's rule (`XLogFlush`: own position flushed, or wait for the
+//!   holder of the write lock, or lead; the leader writes and flushes all that was inserted before
+//!   it began; all waiters wake and look again) or InnoDB's (row locks are released before the
+//!   flush; the leader wakes those it satisfied and one next leader). Written are whole pages, the
+//!   last partial one again; full-page images and the filling of new segments add to it.
 //! - **Locks** ([`LockClass`]): one key of a class, first in, first out. Templates take classes in
 //!   rising order, so there is no deadlock.
 //! - **Background** ([`Background`]): rounds of steps by time or by transactions.
 //! - **Caches that fill** ([`Warming`]): extra reads by the number of transactions since the start,
 //!   in front of the steps of a template.
-//! - **Devices**: one per file class or shared; a [`model::Queued`] one sees every arrival. Where two
-//!   or more of these work at the same time, completions are looked for in steps of 1 us.
+//! - **Devices**: one per file class or shared; a [`model::Queued`] one sees every arrival. Where
+//!   two or more of these work at the same time, completions are looked for in steps of 1 us.
 //!
 //! Invariants, asserted: every transaction that started ended once or is in work at the end; the
 //! waits of a transaction add up to its response, to the nanosecond; time never runs back. The same

@@ -162,11 +162,11 @@ pub struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// PostgreSQL: `CommitTransaction` releases locks after `XLogFlush`, and `LWLockRelease` wakes all
-    /// that wait for the lock to become free.
+    /// PostgreSQL: `CommitTransaction` releases locks after `XLogFlush`, and `LWLockRelease` wakes
+    /// all that wait for the lock to become free.
     pub const POSTGRESQL: Self = Self { locks_outlive_flush: true, wakes: Wakes::All };
-    /// InnoDB without binary log: `trx_commit_in_memory` releases locks before `log_write_up_to`, and
-    /// MariaDB's `group_commit_lock` wakes the satisfied and one next leader.
+    /// InnoDB without binary log: `trx_commit_in_memory` releases locks before `log_write_up_to`,
+    /// and MariaDB's `group_commit_lock` wakes the satisfied and one next leader.
     pub const INNODB: Self =
         Self { locks_outlive_flush: false, wakes: Wakes::SatisfiedAndOneLeader };
 }

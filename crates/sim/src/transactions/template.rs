@@ -65,9 +65,9 @@ pub struct Template {
     pub(super) end: u32,
 }
 
-/// Samples of transactions. Each is drawn with the same probability, so that the mix of kinds is that
-/// of the samples; or they follow one another as they were captured, where what a transaction does
-/// depends on those before it.
+/// Samples of transactions. Each is drawn with the same probability, so that the mix of kinds is
+/// that of the samples; or they follow one another as they were captured, where what a transaction
+/// does depends on those before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Templates {
     pub(super) steps: Vec<Step>,

@@ -129,7 +129,11 @@ proptest! {
         rows in prop::collection::vec((0u64..40, 1u64..60), 1..60), batch in 1usize..9,
     ) {
         let mut due = 0;
-        let rows: Vec<_> = rows.into_iter().map(|(gap, offset)| { due += gap; (due, offset) }).collect();
+        let mut next = |(gap, offset)| {
+            due += gap;
+            (due, offset)
+        };
+        let rows: Vec<_> = rows.into_iter().map(&mut next).collect();
         let trace = trace(&rows, 1);
         let mut whole = vec![0; rows.len()];
         LowestFirst::default().submit_due(&trace, 0..rows.len(), &mut whole);

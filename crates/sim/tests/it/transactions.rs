@@ -3,9 +3,9 @@
 //! Machine repairman and M/M/c: Kleinrock, Queueing Systems 1, sections 3.5, 3.8 and 3.9. Greedy
 //! group commit with a constant flush F: in the open loop with Poisson arrivals at rate L there are
 //! `1 / (F + e^(-LF) / L)` flushes per second and a commit waits `F + (F / 2) LF / (LF + e^(-LF))`
-//! on average (bulk service; a commit that arrives during a flush waits for its rest and for the next
-//! one); in the closed loop with a time Z < F between commits two cohorts alternate, so that N even
-//! terminals commit N / (2 F) times per second.
+//! on average (bulk service; a commit that arrives during a flush waits for its rest and for the
+//! next one); in the closed loop with a time Z < F between commits two cohorts alternate, so that N
+//! even terminals commit N / (2 F) times per second.
 
 use model::{Device, Linear};
 use profile::linear::{Flush, LinearParameters};
@@ -362,7 +362,8 @@ fn processors_and_the_commit_rule_can_be_asked_about() {
     assert_eq!(free.log.flushes, 0, "no log writer was set up");
 }
 
-/// Pages that were logged whole since the checkpoint follow the coupon collector's `1 - e^(-n / P)`.
+/// Pages that were logged whole since the checkpoint follow the coupon collector's `1 - e^(-n /
+/// P)`.
 #[test]
 fn page_images_decay() {
     let steps = [Step::Cpu(10_000), Step::Insert(100), Step::Commit];

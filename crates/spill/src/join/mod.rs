@@ -1,9 +1,9 @@
 //! Grace hash join: split both inputs by a hash of the key, then join part with part.
 //!
 //! All rows of both inputs go to disk (Grace; a hybrid would keep a part in memory), unless the
-//! build side fits in memory, in which case none do. A part whose build side turns out too large is split
-//! again with another hash; where that does not help (rows of one key), it is joined in blocks: as
-//! many build rows as fit, and the whole probe part for each.
+//! build side fits in memory, in which case none do. A part whose build side turns out too large is
+//! split again with another hash; where that does not help (rows of one key), it is joined in
+//! blocks: as many build rows as fit, and the whole probe part for each.
 
 mod part;
 mod plan;
@@ -55,8 +55,8 @@ struct Pairs {
 /// request as a trace.
 ///
 /// # Errors
-/// Settings that cannot be, no room, failed requests, an interruption, and [`Error::Wrong`] where the pairs that come
-/// out are not those that must.
+/// Settings that cannot be, no room, failed requests, an interruption, and [`Error::Wrong`] where
+/// the pairs that come out are not those that must.
 pub fn join<M: Medium>(
     medium: &M,
     (build, probe): (Rows, Rows),

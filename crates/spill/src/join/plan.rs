@@ -1,8 +1,8 @@
 //! The arithmetic of a join: how many parts, how many bytes.
 //!
 //! With memory for B clusters, w of them for writes under way and d for reading ahead, an input is
-//! split into at most B - w - d parts, each with one cluster that is being filled. There are as many
-//! parts as it takes that the build side of each fits in memory, four standard deviations of a
+//! split into at most B - w - d parts, each with one cluster that is being filled. There are as
+//! many parts as it takes that the build side of each fits in memory, four standard deviations of a
 //! random split included.
 
 use serde::{Deserialize, Serialize};
@@ -125,8 +125,9 @@ mod tests {
 
     #[test]
     fn the_worked_example_holds() {
-        // 2 MiB in clusters of 8 KiB: 256, 32 to write, 32 ahead on each side. 1.5 MiB over 128 bytes a
-        // row: 12,288 rows in memory. 100,000 rows in 9 parts are 11,112 each, and 422 for chance.
+        // 2 MiB in clusters of 8 KiB: 256, 32 to write, 32 ahead on each side. 1.5 MiB over 128
+        // bytes a row: 12,288 rows in memory. 100,000 rows in 9 parts are 11,112 each, and 422 for
+        // chance.
         let plan = plan(100_000, 2 << 20, 8192);
         assert_eq!((plan.table_rows, plan.most_parts, plan.parts), (12_288, 192, 9));
         // In clusters of 73: 153, on both sides.

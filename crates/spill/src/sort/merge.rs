@@ -5,8 +5,8 @@
 //! runs dry first (forecasting; Knuth, TAOCP 3, 5.4.6). A source has one read under way at most, so
 //! that the last row that it has is known whenever it is asked.
 //!
-//! Invariant: a source that is dry and has clusters left is the first to be read for, and its own slot is free
-//! then: nobody waits for a read that was not issued.
+//! Invariant: a source that is dry and has clusters left is the first to be read for, and its own
+//! slot is free then: nobody waits for a read that was not issued.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

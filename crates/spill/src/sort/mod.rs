@@ -41,8 +41,8 @@ struct Work<'a, M: Medium> {
 /// Sorts `rows` on `medium`. With `record`, the result holds every request as a trace.
 ///
 /// # Errors
-/// Settings that cannot be, no room, failed requests, an interruption, and [`Error::Wrong`] where what comes out is
-/// not what went in.
+/// Settings that cannot be, no room, failed requests, an interruption, and [`Error::Wrong`] where
+/// what comes out is not what went in.
 pub fn sort<M: Medium>(
     medium: &M,
     rows: Rows,

@@ -3,8 +3,8 @@
 //! With memory for B clusters, w of them for writes and d for reading ahead, B - w - d runs are
 //! merged at once (fan-in F). The first merge takes just so many runs that all later ones are full:
 //! ((R - 2) mod (F - 1)) + 2 of R runs; each merge takes the shortest runs there are. That is the
-//! merge pattern with the fewest bytes (Knuth, TAOCP 3, 5.4.9, exercise on Huffman trees). Merges are
-//! executed as listed, so that bytes are exact and not an estimate.
+//! merge pattern with the fewest bytes (Knuth, TAOCP 3, 5.4.9, exercise on Huffman trees). Merges
+//! are executed as listed, so that bytes are exact and not an estimate.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

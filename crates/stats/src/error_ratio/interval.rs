@@ -5,16 +5,17 @@
 //! have in common does not count as uncertainty. The sequence is wrapped around its end (circular
 //! block bootstrap), which makes every request equally likely.
 //!
-//! Resampled distances are on average too large, since noise moves two distributions apart and never
-//! together. The interval is therefore moved so that the median of the resampled values lies on E
-//! itself, and cut at 0.
+//! Resampled distances are on average too large, since noise moves two distributions apart and
+//! never together. The interval is therefore moved so that the median of the resampled values lies
+//! on E itself, and cut at 0.
 //!
 //! Cost: values are put into at most 31,000 bins once, each distinct value into its own where there
-//! are no more than 16,384 requests on both sides; a resample then counts each drawn request in its bin. A bin holds at most 1 in
-//! 16,384 of the requests and is at most 1/256 of its value wide, so its middle stands for all of
-//! it. Sequences longer than [`LONGEST`] are thinned to every k-th request first, with blocks k times
-//! shorter. 200 resamples of two sides of a million requests take about a second
-//! (`benches/error_ratio.rs`). Fewer than [`FEWEST_BLOCKS`] blocks give no interval.
+//! are no more than 16,384 requests on both sides; a resample then counts each drawn request in its
+//! bin. A bin holds at most 1 in 16,384 of the requests and is at most 1/256 of its value wide, so
+//! its middle stands for all of it. Sequences longer than [`LONGEST`] are thinned to every k-th
+//! request first, with blocks k times shorter. 200 resamples of two sides of a million requests
+//! take about a second (`benches/error_ratio.rs`). Fewer than [`FEWEST_BLOCKS`] blocks give no
+//! interval.
 
 use crate::bootstrap::percentiles;
 use crate::histogram::index_of;
@@ -276,7 +277,8 @@ mod tests {
         assert_eq!(Binned::new(&wide, &wide).centres.len(), 66);
     }
 
-    /// Two exponential sides of means 90 and 100 have E = 0.1; 95 % of the intervals should hold it.
+    /// Two exponential sides of means 90 and 100 have E = 0.1; 95 % of the intervals should hold
+    /// it.
     #[test]
     fn intervals_hold_the_true_e_as_often_as_they_say() {
         let runs = 100;
@@ -295,8 +297,8 @@ mod tests {
         assert!((0.88..=1.0).contains(&share), "coverage {share}");
     }
 
-    /// Two runs of the same device: resampling adds as much noise as there is, so that all resampled
-    /// values may exceed E. The interval must hold E all the same.
+    /// Two runs of the same device: resampling adds as much noise as there is, so that all
+    /// resampled values may exceed E. The interval must hold E all the same.
     #[test]
     fn noise_does_not_move_the_interval_away_from_e() {
         for seed in 0..30 {
@@ -383,7 +385,11 @@ mod tests {
             block in 1usize..12,
             seed: u64,
         ) {
-            let due: Vec<u64> = gaps.iter().scan(0, |now, gap| { *now += gap; Some(*now) }).collect();
+            let add = |now: &mut u64, gap: &u64| {
+                *now += gap;
+                Some(*now)
+            };
+            let due: Vec<u64> = gaps.iter().scan(0, add).collect();
             let real: Vec<u64> = gaps.iter().map(|gap| gap * 3 + 1).collect();
             let simulated = &gaps[..gaps.len() / 2];
             for block in [Block::Requests(block), Block::Time { due_ns: &due, block_ns }] {

@@ -6,16 +6,17 @@
 //! `E = Int |F_s(t) - F_r(t)| dt / Int (1 - F_r(t)) dt = Int |Q_s(q) - Q_r(q)| dq / mean_r`:
 //!
 //! the area between the two curves over the area above the real one, which is the Wasserstein-1
-//! distance over the real mean. It has no unit, no bins and no cut-off, and is at least the error of
-//! the mean. It is exact here, from sorted samples in integers. A pooled distribution lets errors
-//! of reads and writes cancel, so [`compare_requests`] also gives E per class and its I/O-weighted
-//! sum. DiskSim's demerit figure (Ruemmler and Wilkes, "An introduction to disk drive modeling",
-//! 1994) and the Kolmogorov-Smirnov distance are printed for those who compare with older work.
+//! distance over the real mean. It has no unit, no bins and no cut-off, and is at least the error
+//! of the mean. It is exact here, from sorted samples in integers. A pooled distribution lets
+//! errors of reads and writes cancel, so [`compare_requests`] also gives E per class and its
+//! I/O-weighted sum. DiskSim's demerit figure (Ruemmler and Wilkes, "An introduction to disk drive
+//! modeling", 1994) and the Kolmogorov-Smirnov distance are printed for those who compare with
+//! older work.
 //!
 //! Conventions: samples are in the order of the request sequence (correlation is read from it);
-//! differences are simulated minus real; a real mean below 1 ns counts as 1 ns and an absent side as
-//! all zeros, so that every figure is finite. Tested against closed forms and a slow integration of
-//! the definition.
+//! differences are simulated minus real; a real mean below 1 ns counts as 1 ns and an absent side
+//! as all zeros, so that every figure is finite. Tested against closed forms and a slow integration
+//! of the definition.
 
 mod classes;
 mod interval;
@@ -278,8 +279,8 @@ mod tests {
         assert_eq!((paired_error(&[1], &[1, 2]), paired_error(&[], &[])), (None, None));
     }
 
-    /// The definition, integrated step by step over the value axis with counts taken afresh at every
-    /// step: O((n + m)^2), nothing shared with the code under test.
+    /// The definition, integrated step by step over the value axis with counts taken afresh at
+    /// every step: O((n + m)^2), nothing shared with the code under test.
     fn oracle(a: &[u64], b: &[u64]) -> (f64, f64) {
         let mut points: Vec<u64> = a.iter().chain(b).copied().collect();
         points.sort_unstable();
@@ -305,7 +306,7 @@ mod tests {
         fn agrees_with_the_definition(a in samples(), b in samples()) {
             let found = compare(&a, &b);
             let (error_ratio, ks) = oracle(&a, &b);
-            prop_assert!(close(found.error_ratio, error_ratio, 1e-9), "{:?} {}", found, error_ratio);
+            prop_assert!(close(found.error_ratio, error_ratio, 1e-9), "{found:?} {error_ratio}");
             prop_assert!(close(found.ks_distance, ks, 1e-9));
         }
 

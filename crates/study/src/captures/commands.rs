@@ -1,14 +1,15 @@
 //! Commands for machines on which wearmark may not be installed or run as root: what they print or
 //! write is read by `wearmark trace`.
 //!
-//! Only forms that the crate `formats` reads are named: the binary of `blktrace(8)`, and the text of
-//! `blkparse(1)`, which a program for `bpftrace(8)` prints too (a line as `blkparse/mod.rs` of that
-//! crate describes it). Tested by reading lines of that shape.
+//! Only forms that the crate `formats` reads are named: the binary of `blktrace(8)`, and the text
+//! of `blkparse(1)`, which a program for `bpftrace(8)` prints too (a line as `blkparse/mod.rs` of
+//! that crate describes it). Tested by reading lines of that shape.
 
 /// The commands, for a device and a time, as a shell script.
 pub fn commands(device: &str, seconds: u64) -> String {
     let name = device.rsplit('/').next().unwrap_or(device);
-    // A completion ends with its error, an issue with the name of the program; a flush has no sector.
+    // A completion ends with its error, an issue with the name of the program; a flush has no
+    // sector.
     let line = |action: &str, end: &str, last: &str| {
         format!(
             "printf(\"%d,%d %d 1 %d.%09d %d {action} %s %d + %d [{end}]\\n\", args->dev >> 20, \

@@ -5,9 +5,10 @@
 //! the account of it all (`-accounts.json`, a [`Capture`]), which is what `wearmark predict` reads.
 //! The kernel side is the crate `capture`; here are the loop, the files and the words.
 //!
-//! Invariants: the account is written first, as unfinished, and last, whole; it lists each file with
-//! what it holds or why it is missing. Bytes of its rows add up to those of the traces. Nothing of a
-//! capture outlives the program but these files. Tested on real servers in `wearmark`'s tests.
+//! Invariants: the account is written first, as unfinished, and last, whole; it lists each file
+//! with what it holds or why it is missing. Bytes of its rows add up to those of the traces.
+//! Nothing of a capture outlives the program but these files. Tested on real servers in
+//! `wearmark`'s tests.
 
 mod commands;
 mod page;

@@ -89,8 +89,8 @@ pub struct Compared {
 /// Simulates the trace on every device.
 ///
 /// # Errors
-/// Where the trace is malformed, does not fit a device or, closed, was not observed: before anything
-/// runs.
+/// Where the trace is malformed, does not fit a device or, closed, was not observed: before
+/// anything runs.
 pub fn compare(comparison: &Comparison<'_>, sink: &dyn Sink) -> Result<Compared, Error> {
     check(comparison)?;
     let count = comparison.profiles.len();

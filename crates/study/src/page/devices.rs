@@ -48,7 +48,8 @@ fn doubts(result: &StudyResult) -> String {
     let here = result.scenarios.iter().find(|scenario| scenario.fitted);
     let simulated = here.map_or(measured, |here| here.transactions_per_min);
     let bias = format!(
-        "On this disk itself {} transactions per minute are simulated and {} were measured ({:+.0} %).",
+        "On this disk itself {} transactions per minute are simulated and {} were measured ({:+.0} \
+         %).",
         format::count(simulated),
         format::count(measured),
         (simulated / measured - 1.0) * 100.0
@@ -78,10 +79,10 @@ fn table(scenarios: &[ScenarioResult]) -> Table {
         Column::number("A connection waits on average", ""),
         Column::text("What it is"),
     ];
-    let caption = "The I/O part runs from the first to the last I/O of a transaction: it is not the \
-                   response time of the tables below, which counts the wait for a turn too. The \
-                   average connection waits less than the writer of the first screen, since readers \
-                   find most pages in the buffer.";
+    let caption = "The I/O part runs from the first to the last I/O of a transaction: it is not \
+                   the response time of the tables below, which counts the wait for a turn too. \
+                   The average connection waits less than the writer of the first screen, since \
+                   readers find most pages in the buffer.";
     let table = Table::new("device-table", "Devices", columns).caption(caption);
     scenarios.iter().fold(table, |table, scenario| {
         table.row([

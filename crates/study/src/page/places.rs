@@ -1,5 +1,5 @@
-//! The page of a study whose load really ran, here and on emulated devices: the devices ranked, with
-//! what was measured beside what was predicted, and the run that the predictions rest on.
+//! The page of a study whose load really ran, here and on emulated devices: the devices ranked,
+//! with what was measured beside what was predicted, and the run that the predictions rest on.
 
 use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Table, format};
@@ -161,8 +161,8 @@ fn devices(result: &StudyResult) -> Section {
         .paragraph(
             "The load really ran at every place with a measured figure, on an emulated device of \
              that profile, each time from the same copy of the database. Rounds went through the \
-             places forwards and backwards in turns. A/A is the spread of the runs at one place over \
-             their median: no error below it means anything.",
+             places forwards and backwards in turns. A/A is the spread of the runs at one place \
+             over their median: no error below it means anything.",
         )
         .figure(figure)
         .table(rank_table(&places))
@@ -248,11 +248,11 @@ fn rank_table(places: &[&Place]) -> Table {
     let mut columns = vec![Column::text(HEADS[0])];
     columns.extend(HEADS[1..8].iter().map(|head| Column::number(*head, "")));
     columns.push(Column::text(HEADS[8]));
-    let caption = "In parentheses: the rank. p99 is that of the first kind of transaction below. USD \
-                   per million transactions is for a device that is as busy around the clock; only \
-                   storage is counted. Limited by: shares of the response time, simulated; on this \
-                   disk with the factor that makes the capture itself come out right, where other \
-                   programs did not disturb it.";
+    let caption = "In parentheses: the rank. p99 is that of the first kind of transaction below. \
+                   USD per million transactions is for a device that is as busy around the clock; \
+                   only storage is counted. Limited by: shares of the response time, simulated; on \
+                   this disk with the factor that makes the capture itself come out right, where \
+                   other programs did not disturb it.";
     let table = Table::new("device-table", "Devices, fastest first", columns).caption(caption);
     rows(places).into_iter().fold(table, Table::row)
 }

@@ -62,9 +62,9 @@ fn drift_table(drift: &[Drift]) -> Table {
         Column::number("Load / probe", ""),
         Column::number("Replay / probe", ""),
     ];
-    let caption = "Times of the same short measurement on the real disk, with 95 % intervals: around \
-                   the load and before every replay, over those around and within the probe. A \
-                   factor whose interval holds 1 is not shown to be a change.";
+    let caption = "Times of the same short measurement on the real disk, with 95 % intervals: \
+                   around the load and before every replay, over those around and within the \
+                   probe. A factor whose interval holds 1 is not shown to be a change.";
     let table =
         Table::new("drift-table", "Drift of the disk since the fit", columns).caption(caption);
     let shown = |change: Option<Change>| {
@@ -177,8 +177,8 @@ fn timing(validation: &Validation) -> Table {
     let caption = match validation.late_rounds {
         0 => "Lateness is issue time minus due time of each request.".to_owned(),
         late => format!(
-            "Lateness is issue time minus due time of each request. Further rounds in which a replay \
-             did not keep its schedule, and which are left out of every figure: {late}."
+            "Lateness is issue time minus due time of each request. Further rounds in which a \
+             replay did not keep its schedule, and which are left out of every figure: {late}."
         ),
     };
     let table =

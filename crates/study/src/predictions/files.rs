@@ -1,8 +1,9 @@
 //! The files of a captured run: `PREFIX-run.json`, `PREFIX-transactions.csv`,
-//! `PREFIX-logical.parquet` and, where the disk was captured, `PREFIX-device-DISK.parquet`. A capture
-//! of a server that somebody else ran has `PREFIX-accounts.json` and `PREFIX-requests.csv` instead of
-//! the first two; its transactions are requests, for nobody told what belongs together. One of SQLite
-//! has `PREFIX-from-start.parquet`, what was asked of the device since its load began.
+//! `PREFIX-logical.parquet` and, where the disk was captured, `PREFIX-device-DISK.parquet`. A
+//! capture of a server that somebody else ran has `PREFIX-accounts.json` and `PREFIX-requests.csv`
+//! instead of the first two; its transactions are requests, for nobody told what belongs together.
+//! One of SQLite has `PREFIX-from-start.parquet`, what was asked of the device since its load
+//! began.
 
 use std::path::{Path, PathBuf};
 

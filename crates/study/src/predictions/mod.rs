@@ -1,9 +1,9 @@
 //! Predictions from a captured run: its files read, devices asked, answers shown.
 //!
 //! The arithmetic is in the crate `predict`; here are the files that `wearmark oltp run --trace
-//! PREFIX` or `wearmark capture --output PREFIX` leaves (`files.rs`), the loop over profiles, the table and the page. Invariant: a device
-//! whose addresses end before the database does is not refused; requests beyond its end are moved
-//! to within and the answer carries a warning.
+//! PREFIX` or `wearmark capture --output PREFIX` leaves (`files.rs`), the loop over profiles, the
+//! table and the page. Invariant: a device whose addresses end before the database does is not
+//! refused; requests beyond its end are moved to within and the answer carries a warning.
 
 mod files;
 mod page;
@@ -155,7 +155,8 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
     Ok(predict(&learned, &question, "here", &make)?)
 }
 
-/// What a captured run teaches and how it was measured: of a load of our own, or of somebody else's.
+/// What a captured run teaches and how it was measured: of a load of our own, or of somebody
+/// else's.
 fn source(prefix: &Path) -> Result<(Learned, Measured), Error> {
     // The newer of the two where a prefix was used for both.
     let age =

@@ -21,8 +21,8 @@ pub fn page(all: &Predictions) -> Page {
     }
     page.warnings.clone_from(&all.warnings);
     let mut section = Section::new("predict", "Throughput and response").paragraph(
-        "Simulated from samples of the captured transactions: terminals wait for processors, locks, \
-         the flush of the log and the devices anew.",
+        "Simulated from samples of the captured transactions: terminals wait for processors, \
+         locks, the flush of the log and the devices anew.",
     );
     for line in all.devices.first().iter().flat_map(|device| &device.rests_on) {
         section = section.paragraph(format!("Rests on {line}."));

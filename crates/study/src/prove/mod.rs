@@ -7,7 +7,8 @@
 //!
 //! Load and emulator run in processes of their own: a program that maps files which its own process
 //! serves would wait for itself. `step.rs` starts and ends them, `predict.rs` asks the models;
-//! `stages/places.rs` walks the steps as stages of a study, and `page/places.rs` shows what came of it.
+//! `stages/places.rs` walks the steps as stages of a study, and `page/places.rs` shows what came of
+//! it.
 
 mod predict;
 mod step;

@@ -1,5 +1,5 @@
-//! What a captured load would do on a device: transactions in virtual time, from empty caches on and
-//! for as long as it is measured.
+//! What a captured load would do on a device: transactions in virtual time, from empty caches on
+//! and for as long as it is measured.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The processes of a place's run: loads, emulators, copies; each is ended whatever happens, and ends
-//! by itself where this process is killed.
+//! The processes of a place's run: loads, emulators, copies; each is ended whatever happens, and
+//! ends by itself where this process is killed.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -140,8 +140,8 @@ impl<'a> Workshop<'a> {
         Ok(())
     }
 
-    /// Starts this program; what it prints goes into `NAME.out` and `NAME.err`. The latter is locked as
-    /// long as the step lives, whatever becomes of this process.
+    /// Starts this program; what it prints goes into `NAME.out` and `NAME.err`. The latter is
+    /// locked as long as the step lives, whatever becomes of this process.
     fn start(&self, name: &str, arguments: &[&str]) -> Result<Running, Error> {
         let file = |kind: &str| -> Result<File, Error> {
             let path = self.run.join(&format!("{name}.{kind}"));
@@ -258,8 +258,9 @@ impl<'a> Workshop<'a> {
         Ok(())
     }
 
-    /// Waits until nothing is mounted there: the emulator of a killed study ends a moment after it. One
-    /// that was killed too left a mount without a server behind, which the next emulator takes away.
+    /// Waits until nothing is mounted there: the emulator of a killed study ends a moment after it.
+    /// One that was killed too left a mount without a server behind, which the next emulator takes
+    /// away.
     fn unmounted(&self, name: &str) -> Result<(), Error> {
         let path = self.run.join(name);
         let started = Instant::now();

@@ -194,8 +194,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What the response time of the transactions went to: their own I/O and the wait for another's flush
-/// of the log are seen as such, and so is the client; the rest is computing and waiting for a
+/// What the response time of the transactions went to: their own I/O and the wait for another's
+/// flush of the log are seen as such, and so is the client; the rest is computing and waiting for a
 /// processor or a lock.
 fn limits(logical: &Trace, each: &[TransactionIo]) -> Vec<Limit> {
     let Some((service, chains)) = logical.captured() else { return Vec::new() };

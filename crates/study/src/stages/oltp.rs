@@ -140,8 +140,8 @@ fn settings(study: &StudyFile, directory: &Path) -> SqliteSettings {
     }
 }
 
-/// Runs the load on a database that exists, captures its I/O from the end of the warm-up on and where
-/// asked for from its start as well, and accounts for it.
+/// Runs the load on a database that exists, captures its I/O from the end of the warm-up on and
+/// where asked for from its start as well, and accounts for it.
 pub fn observe(
     mut options: Options,
     (io, keep_start): (IoMode, bool),

@@ -1,5 +1,5 @@
-//! The load really run, here and on emulated devices: loaded once, captured once, predicted, and then
-//! run in rounds. Each run is kept as it ends; a resumed study goes on after the last.
+//! The load really run, here and on emulated devices: loaded once, captured once, predicted, and
+//! then run in rounds. Each run is kept as it ends; a resumed study goes on after the last.
 
 use crate::Error;
 use crate::file::StudyFile;

@@ -1,10 +1,10 @@
-//! Replays slices of the captured device trace on the real disk, with their dependencies: the run was
-//! a closed loop (see `docs/journal/2026-11-21-dependent-replay.md`).
+//! Replays slices of the captured device trace on the real disk, with their dependencies: the run
+//! was a closed loop (see `docs/journal/2026-11-21-dependent-replay.md`).
 //!
 //! A round replays one slice twice, A and B, every other round B first, so that a disk that drifts
-//! does not favour either; before each stands a reference measurement. Rounds go on until the interval
-//! of E lies on one side of its aim or the study's bound is reached. A stopped stage keeps its whole
-//! rounds.
+//! does not favour either; before each stands a reference measurement. Rounds go on until the
+//! interval of E lies on one side of its aim or the study's bound is reached. A stopped stage keeps
+//! its whole rounds.
 
 use events::{Event, Sink};
 use io::target::{self, Need, Prepared, TargetSpec};
@@ -234,8 +234,8 @@ pub(crate) fn slices(trace: &Trace) -> Vec<Trace> {
     (0..SLICES as u64).map(cut).filter(|slice| !slice.is_empty()).collect()
 }
 
-/// The order in which slices are replayed: neighbours far apart, so that a few of them stand for the
-/// whole trace.
+/// The order in which slices are replayed: neighbours far apart, so that a few of them stand for
+/// the whole trace.
 fn order(count: usize) -> Vec<usize> {
     let bits = count.next_power_of_two().trailing_zeros();
     let reversed = |index: usize| index.reverse_bits() >> (usize::BITS - bits.max(1));

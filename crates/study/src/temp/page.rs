@@ -33,8 +33,8 @@ pub fn page(sweep: &Sweep, all: &[Measured]) -> Page {
     page.warnings = warnings;
     let section = Section::new("temp", "Elapsed time")
         .paragraph(
-            "Larger clusters cost fewer requests; fewer of them fit in memory, so that fewer runs are merged \
-             at once and rows may move more than once.",
+            "Larger clusters cost fewer requests; fewer of them fit in memory, so that fewer runs \
+             are merged at once and rows may move more than once.",
         )
         .figure(figure(all))
         .table(table(all));

@@ -371,7 +371,8 @@ mod tests {
 
         #[test]
         fn requests_stay_inside(
-            size in 1u64..1_000_000, slot in 1u64..20_000, longest in 1u64..20_000, kind in 0usize..7, seed in any::<u64>(),
+            size in 1u64..1_000_000, slot in 1u64..20_000, longest in 1u64..20_000,
+            kind in 0usize..7, seed in any::<u64>(),
         ) {
             let range = Range { start: 0, size: size.max(longest), slot, longest };
             let spots = vec![Hotspot { start_share: 0.9, width_share: 0.1, access_share: 0.9 }];
@@ -384,8 +385,10 @@ mod tests {
                 Addresses::Hotspots { spots },
                 Addresses::Partitioned { partitions: 3 },
             ];
-            let (mut sampler, mut rng) = (Sampler::new(&addresses[kind], &range, seed), Rng::new(seed));
-            // A partition may be shorter than the longest request; then requests overlap the next one.
+            let mut sampler = Sampler::new(&addresses[kind], &range, seed);
+            let mut rng = Rng::new(seed);
+            // A partition may be shorter than the longest request; then requests overlap the next
+            // one.
             let slack = if kind == 6 { longest } else { 0 };
             for _ in 0..200 {
                 let len = rng.between(1, longest);

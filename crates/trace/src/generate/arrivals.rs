@@ -5,8 +5,8 @@
 //! Pareto on and off times, whose sum is self-similar with H = (3 - alpha) / 2 (Willinger, Taqqu,
 //! Sherman and Wilson, "Self-similarity through high-variability", SIGCOMM 1995); the b-model, a
 //! multiplicative cascade (Wang, Madhyastha, Chan, Papadimitriou and Faloutsos, "Data mining meets
-//! performance evaluation: fast algorithms for modeling bursty traffic", ICDE 2002); and bursts with
-//! pauses (the pause and bursts micro-benchmarks of uFLIP).
+//! performance evaluation: fast algorithms for modeling bursty traffic", ICDE 2002); and bursts
+//! with pauses (the pause and bursts micro-benchmarks of uFLIP).
 //!
 //! Invariants: exactly as many times as asked for, never falling. Tested against the closed forms
 //! of rate and dispersion.
@@ -255,8 +255,8 @@ impl ParetoOnOff {
     }
 }
 
-/// Halvings at most: 2^40 intervals are finer than a nanosecond for spans below 18 minutes, and finer
-/// than a microsecond for any that a disk is asked to bear.
+/// Halvings at most: 2^40 intervals are finer than a nanosecond for spans below 18 minutes, and
+/// finer than a microsecond for any that a disk is asked to bear.
 const CASCADE_LEVELS: u32 = 40;
 
 /// Splits the requests over the halves of the interval until one is left; depth first, so that the
@@ -411,10 +411,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn always_the_asked_count_in_order(bias in 0.0f64..=1.0, count in 1u64..2000, seed in any::<u64>()) {
+        fn always_the_asked_count_in_order(
+            bias in 0.0f64..=1.0, count in 1u64..2000, seed in any::<u64>(),
+        ) {
             for arrivals in [
                 Arrivals::Cascade { rate_per_s: 1e4, bias },
-                Arrivals::OnOff { rate_on_per_s: 1e4, rate_off_per_s: 0.0, mean_on_s: 1e-3, mean_off_s: bias + 1e-6 },
+                Arrivals::OnOff {
+                    rate_on_per_s: 1e4,
+                    rate_off_per_s: 0.0,
+                    mean_on_s: 1e-3,
+                    mean_off_s: bias + 1e-6,
+                },
             ] {
                 let mut due = Vec::new();
                 arrivals.times(&mut Rng::new(seed), 0.0, count, &mut due);

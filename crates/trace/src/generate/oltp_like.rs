@@ -1,7 +1,9 @@
 //! A database under transactions: bursts of random page reads, a log append and a flush per commit,
-//! and paced checkpoint writes. It has the shape of an OLTP trace and imitates no particular system.
+//! and paced checkpoint writes. It has the shape of an OLTP trace and imitates no particular
+//! system.
 //!
-//! Tested for the counts, rates and orders that the settings promise; the trace of a seed is pinned.
+//! Tested for the counts, rates and orders that the settings promise; the trace of a seed is
+//! pinned.
 
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;

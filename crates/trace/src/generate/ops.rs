@@ -1,8 +1,8 @@
 //! What requests do: reads with a given share, in runs of a given mean length.
 //!
 //! A run goes on with the same operation; with a mean of 1 / share of the other operation the
-//! operations are independent. Written as a two-state Markov chain whose stationary share is the one
-//! asked for. Tested for share and run length.
+//! operations are independent. Written as a two-state Markov chain whose stationary share is the
+//! one asked for. Tested for share and run length.
 
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;

@@ -1,4 +1,5 @@
-//! One access pattern, paced by a clock or by a Poisson process: what tests and benches ask for most.
+//! One access pattern, paced by a clock or by a Poisson process: what tests and benches ask for
+//! most.
 
 use stats::rng::Rng;
 use units::{Bytes, Nanos, Rate};

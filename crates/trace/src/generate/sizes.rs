@@ -1,5 +1,6 @@
 //! How large requests are: a table of sizes and shares, drawn by Walker's alias method (Vose, "A
-//! linear algorithm for generating random numbers with a given distribution", IEEE TSE 17(9), 1991).
+//! linear algorithm for generating random numbers with a given distribution", IEEE TSE 17(9),
+//! 1991).
 //!
 //! Tested for the shares, and that a single size costs no random number.
 

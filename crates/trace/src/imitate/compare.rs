@@ -22,8 +22,8 @@ pub struct Distances {
     pub read_share_points: f64,
     /// Largest difference of a stream's share, points of percent.
     pub stream_share_points: f64,
-    /// Share of requests that go on where the last one of their stream and operation ended, less that
-    /// of the original, points of percent.
+    /// Share of requests that go on where the last one of their stream and operation ended, less
+    /// that of the original, points of percent.
     pub sequential_share_points: f64,
     /// Mean absolute difference of the LRU miss-ratio curves of 4 KiB blocks.
     pub miss_ratio_error: f64,

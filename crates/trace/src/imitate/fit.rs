@@ -292,8 +292,8 @@ fn states(
     (states.into_iter().map(|(_, state)| state).collect(), symbols)
 }
 
-/// The class of each state for the quotas: the most frequent have one each, the others share one per
-/// operation and kind.
+/// The class of each state for the quotas: the most frequent have one each, the others share one
+/// per operation and kind.
 fn state_classes(states: &[State], detail: Detail) -> Vec<u16> {
     let mut order: Vec<usize> = (0..states.len()).collect();
     order.sort_by_key(|state| (u64::MAX - states[*state].sizes.count(), *state));

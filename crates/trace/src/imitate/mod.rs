@@ -4,14 +4,14 @@
 //! The model, whose text form is bounded by [`TEXT_BYTES_MAX`] whatever the length of the trace:
 //!
 //! - **What comes next**: a Markov chain over (stream, operation, size class, kind of place), held
-//!   to the quotas of up to 256 segments of the trace, so that phases and busy hours stay where they
-//!   were (`chain.rs`). Sizes are dealt from the table of each class (`table.rs`).
+//!   to the quotas of up to 256 segments of the trace, so that phases and busy hours stay where
+//!   they were (`chain.rs`). Sizes are dealt from the table of each class (`table.rs`).
 //! - **When**: gaps in classes of a factor of two or coarser, a second chain over them given the
 //!   last class and what is due, with quotas per segment too. Values are dealt from quantiles.
-//! - **Where** (`places.rs`): a request goes on where its stream's last of the same operation ended,
-//!   or comes back to the block at a stack distance dealt from a table (Mattson et al. 1970; as in
-//!   the LRU stack model of Spirn, "Distance string models for program behavior", 1976), or goes to
-//!   a block never touched, at an address from the quantiles of such addresses.
+//! - **Where** (`places.rs`): a request goes on where its stream's last of the same operation
+//!   ended, or comes back to the block at a stack distance dealt from a table (Mattson et al. 1970;
+//!   as in the LRU stack model of Spirn, "Distance string models for program behavior", 1976), or
+//!   goes to a block never touched, at an address from the quantiles of such addresses.
 //!
 //! What it does not hold: order over more than one step inside a segment, correlation of a stack
 //! distance with the next one, distances between the places of successive requests, and what

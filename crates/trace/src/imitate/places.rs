@@ -25,7 +25,8 @@ pub(super) enum Kind {
     NextFresh = 2,
     /// A block touched before; so was its last block.
     Back = 3,
-    /// Behind a recent request, and its last block never was touched: one of several sequential runs.
+    /// Behind a recent request, and its last block never was touched: one of several sequential
+    /// runs.
     Along = 4,
     /// A block never touched, somewhere else.
     Fresh = 5,
@@ -63,7 +64,8 @@ pub(super) struct Wanted {
     pub run_blocks: u64,
 }
 
-/// Ends of recent requests of a group, the latest first; a request that goes on at one takes its place.
+/// Ends of recent requests of a group, the latest first; a request that goes on at one takes its
+/// place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ends(Vec<(u16, u64)>);
 
@@ -259,8 +261,8 @@ impl Running<'_> {
         // Where nothing is that deep yet, the deepest there is comes nearest.
         let depth = deck.deal_below(count, rng).or(count.checked_sub(1))? as u32;
         let wants_start = rng.below(1000) < u64::from(self.about.same_start);
-        // A run lies in the order of its blocks, the last the least deep: a longer one is looked for
-        // further away.
+        // A run lies in the order of its blocks, the last the least deep: a longer one is looked
+        // for further away.
         let step = 1 + (wanted.run_blocks / u64::from(NEAR / 2)).min(1 << 20) as u32;
         let near =
             (1..=NEAR).flat_map(|away| [Some(depth + away * step), depth.checked_sub(away * step)]);

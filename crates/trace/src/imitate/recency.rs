@@ -1,9 +1,9 @@
-//! Blocks in the order of their last touch, which can be asked both ways: how deep is this block, and
-//! which block is that deep.
+//! Blocks in the order of their last touch, which can be asked both ways: how deep is this block,
+//! and which block is that deep.
 //!
 //! A Fenwick tree over the times of last touches (Olken, LBL-12370, 1981) gives the first answer by
-//! a prefix sum and the second by a descent. Times are renumbered when they run out, so memory is in
-//! proportion to the blocks. Tested against a list.
+//! a prefix sum and the second by a descent. Times are renumbered when they run out, so memory is
+//! in proportion to the blocks. Tested against a list.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -114,7 +114,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_list(touches in prop::collection::vec((0u16..2, 0u64..40, any::<bool>()), 1..900)) {
+        fn agrees_with_a_list(
+            touches in prop::collection::vec((0u16..2, 0u64..40, any::<bool>()), 1..900),
+        ) {
             let mut recency = Recency::new();
             let mut list: Vec<(Key, Start)> = Vec::new();
             for (at, (stream, block, starts)) in touches.into_iter().enumerate() {

@@ -1,9 +1,9 @@
 //! The distribution of a whole number, kept in few figures, and decks dealt from it.
 //!
-//! Few distinct values are kept as they are; many as quantiles at even steps, linear between them. A
-//! deck holds as many values as the table counted, spread evenly over the quantiles, and deals each
-//! once: a sample without the noise of drawing, so that a trace as long as the original has its
-//! distribution, and one of any length comes as near as its length allows.
+//! Few distinct values are kept as they are; many as quantiles at even steps, linear between them.
+//! A deck holds as many values as the table counted, spread evenly over the quantiles, and deals
+//! each once: a sample without the noise of drawing, so that a trace as long as the original has
+//! its distribution, and one of any length comes as near as its length allows.
 
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;
@@ -221,7 +221,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn decks_are_as_large_as_their_tables(values in prop::collection::vec(any::<u32>(), 0..300), room in 0usize..40) {
+        fn decks_are_as_large_as_their_tables(
+            values in prop::collection::vec(any::<u32>(), 0..300), room in 0usize..40,
+        ) {
             let values: Vec<u64> = values.into_iter().map(u64::from).collect();
             let table = Table::of(values.clone(), room);
             prop_assert_eq!(table.count(), values.len() as u64);

@@ -89,7 +89,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_flags(full in 0usize..=64, changes in prop::collection::vec(0usize..64, 0..200)) {
+        fn agrees_with_flags(
+            full in 0usize..=64, changes in prop::collection::vec(0usize..64, 0..200),
+        ) {
             let mut tally = Tally::full(full, 64);
             let mut flags: Vec<bool> = (0..64).map(|number| number < full).collect();
             for number in changes {
@@ -97,7 +99,8 @@ mod tests {
                 flags[number] = !flags[number];
                 let members: Vec<usize> = (0..64).filter(|number| flags[*number]).collect();
                 prop_assert_eq!(tally.total() as usize, members.len());
-                prop_assert_eq!(tally.below(number) as usize, members.iter().filter(|m| **m < number).count());
+                let below = members.iter().filter(|m| **m < number).count();
+                prop_assert_eq!(tally.below(number) as usize, below);
                 for (rank, member) in members.iter().enumerate() {
                     prop_assert_eq!(tally.find(rank as u32), *member);
                 }

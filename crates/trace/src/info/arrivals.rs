@@ -3,14 +3,15 @@
 //! - *Gap*: time between two requests of the selection. A Poisson process has exponential gaps;
 //!   [`Arrivals::exponential_distance`] is the largest difference of the two distribution functions
 //!   (Kolmogorov-Smirnov), taken between the buckets of a histogram (1 part in 512).
-//! - *Index of dispersion*: variance over mean of the requests per window; 1 for a Poisson process at
-//!   every window, growing with the window where bursts come in bursts.
-//! - *Hurst exponent* by aggregated variance (Leland, Taqqu, Willinger, Wilson, "On the self-similar
-//!   nature of Ethernet traffic", IEEE/ACM Trans. Networking 2(1), 1994): the variance of the mean
-//!   rate falls with the window's length to the power 2H - 2. H is 0.5 without memory, towards 1
-//!   for long bursts. Limits: only windows with at least one request on average and at least 30 of
-//!   them count, four windows at least; a trend or a change of level looks like long memory; below
-//!   some thousand requests the figure says little. Its error is that of the straight line alone.
+//! - *Index of dispersion*: variance over mean of the requests per window; 1 for a Poisson process
+//!   at every window, growing with the window where bursts come in bursts.
+//! - *Hurst exponent* by aggregated variance (Leland, Taqqu, Willinger, Wilson, "On the
+//!   self-similar nature of Ethernet traffic", IEEE/ACM Trans. Networking 2(1), 1994): the variance
+//!   of the mean rate falls with the window's length to the power 2H - 2. H is 0.5 without memory,
+//!   towards 1 for long bursts. Limits: only windows with at least one request on average and at
+//!   least 30 of them count, four windows at least; a trend or a change of level looks like long
+//!   memory; below some thousand requests the figure says little. Its error is that of the straight
+//!   line alone.
 //!
 //! Windows are whole ones from the start of the trace; what lies behind the last whole window of a
 //! length is left out at that length.

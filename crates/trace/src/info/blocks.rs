@@ -2,8 +2,8 @@
 //!
 //! Blocks are 4 KiB; reads and writes touch every block they cover, even in part. Where a trace is
 //! too large to follow every block, only those of a SHARDS sample are followed (see
-//! [`super::miss_ratio`]): shares are then those of the sample, numbers of blocks are divided by its
-//! rate. Memory is bounded by the blocks followed, about 70 bytes each.
+//! [`super::miss_ratio`]): shares are then those of the sample, numbers of blocks are divided by
+//! its rate. Memory is bounded by the blocks followed, about 70 bytes each.
 
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
@@ -33,8 +33,8 @@ pub struct Blocks {
     pub reuse: Vec<ReuseClass>,
     /// Miss ratio of an LRU cache by size, at eight sizes per doubling.
     pub miss_ratio: MissRatioCurve,
-    /// Mean absolute error of that curve: 0 where every block was followed, else half the difference
-    /// between the curves of two halves of the sample.
+    /// Mean absolute error of that curve: 0 where every block was followed, else half the
+    /// difference between the curves of two halves of the sample.
     pub miss_ratio_error: f64,
     /// What a sample says beside it, where there are enough blocks and every one was followed.
     pub sampled: Option<SampledCurve>,

@@ -1,18 +1,18 @@
 //! The stack distance of every touch of a block: how many other blocks were touched since.
 //!
-//! An LRU cache of `c` blocks hits exactly the touches whose distance is below `c` (Mattson, Gecsei,
-//! Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970),
-//! so the distances give every cache size at once. Counting instead of walking a stack follows
-//! Olken ("Efficient methods for calculating the success function of fixed space replacement
-//! policies", LBL-12370, 1981), with a bitmap in the place of his tree: every touch has a position
-//! in time, the bit of a position is set while it is the last touch of its block, and the distance
-//! is the number of bits set behind the previous position. The bits are counted by lines of 512: a
-//! Fenwick tree over full lines, and a population count within one. The tree of a million blocks
-//! takes 32 KiB, so that what is left to wait for is the hash table; [`LruStack::warm`] fetches its
-//! lines for many touches at once.
+//! An LRU cache of `c` blocks hits exactly the touches whose distance is below `c` (Mattson,
+//! Gecsei, Slutz, Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal
+//! 9(2), 1970), so the distances give every cache size at once. Counting instead of walking a stack
+//! follows Olken ("Efficient methods for calculating the success function of fixed space
+//! replacement policies", LBL-12370, 1981), with a bitmap in the place of his tree: every touch has
+//! a position in time, the bit of a position is set while it is the last touch of its block, and
+//! the distance is the number of bits set behind the previous position. The bits are counted by
+//! lines of 512: a Fenwick tree over full lines, and a population count within one. The tree of a
+//! million blocks takes 32 KiB, so that what is left to wait for is the hash table;
+//! [`LruStack::warm`] fetches its lines for many touches at once.
 //!
-//! Positions are renumbered whenever they run out, which keeps memory in proportion to the number of
-//! blocks (about 40 bytes each), not to the length of the trace.
+//! Positions are renumbered whenever they run out, which keeps memory in proportion to the number
+//! of blocks (about 40 bytes each), not to the length of the trace.
 //!
 //! Invariants: bits set = blocks known; a block's position has its bit set. Tested against a stack
 //! that is a list, with and without renumbering.
@@ -333,7 +333,9 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_list(blocks in prop::collection::vec(0u64..60, 0..700), stride in 1u64..1 << 40) {
+        fn agrees_with_a_list(
+            blocks in prop::collection::vec(0u64..60, 0..700), stride in 1u64..1 << 40,
+        ) {
             agrees(blocks.into_iter().map(|block| block * stride));
         }
     }

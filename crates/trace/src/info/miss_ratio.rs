@@ -1,8 +1,8 @@
 //! Which share of block touches an LRU cache of each size would miss.
 //!
 //! Every read and write touches the 4 KiB blocks it covers, in ascending order; flushes and trims
-//! touch none. A cache starts empty, so the first touch of a block always misses. [`exact`] looks at
-//! every touch; [`sampled`] follows SHARDS (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC
+//! touch none. A cache starts empty, so the first touch of a block always misses. [`exact`] looks
+//! at every touch; [`sampled`] follows SHARDS (Waldspurger, Park, Garthwaite, Ahmad, "Efficient MRC
 //! construction with SHARDS", FAST 2015) at a fixed rate: only blocks whose hash falls below a
 //! threshold, with distances divided by the rate. Its correction (SHARDS-adj: what the sample has
 //! too many or too few touches counts as hits of the smallest cache) comes to counting sampled
@@ -11,9 +11,10 @@
 //! Distances are counted in buckets, 128 to a power of two; a curve has its points at the edges of
 //! buckets, where the counts are exact, and is linear between them.
 //!
-//! Invariants: miss ratios lie in 0..=1 and never rise with the size; the last point is the share of
-//! first touches. Tested against a simulated cache of each size, and against the closed form of Che,
-//! Tung, Wang ("Hierarchical Web caching systems", IEEE JSAC 20(7), 2002) for independent requests.
+//! Invariants: miss ratios lie in 0..=1 and never rise with the size; the last point is the share
+//! of first touches. Tested against a simulated cache of each size, and against the closed form of
+//! Che, Tung, Wang ("Hierarchical Web caching systems", IEEE JSAC 20(7), 2002) for independent
+//! requests.
 
 use serde::{Deserialize, Serialize};
 use stats::rng;

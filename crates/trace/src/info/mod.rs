@@ -7,9 +7,9 @@
 //! Flushes and trims carry no data and count only as requests and in the times. Addresses of
 //! different streams are taken as those of one device for the figures in all.
 //!
-//! The columns are walked in chunks; beside them a walk keeps a few hundred KiB, about 100 bytes per
-//! distinct block (which [`Options::full`] lifts the bound of) and 8 bytes per request where there
-//! is more than one stream. Table-tested against hand-counted traces and closed forms.
+//! The columns are walked in chunks; beside them a walk keeps a few hundred KiB, about 100 bytes
+//! per distinct block (which [`Options::full`] lifts the bound of) and 8 bytes per request where
+//! there is more than one stream. Table-tested against hand-counted traces and closed forms.
 
 pub mod arrivals;
 pub mod blocks;

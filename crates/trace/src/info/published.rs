@@ -2,10 +2,10 @@
 //!
 //! `published.toml` holds the statistics with their sources. The distance of one statistic is 0
 //! within the published range; outside, for a share the difference to the nearer end, for a size or
-//! a rate d / (1 + d) with d = |log2 of the ratio|, so that a factor of two is 0.5. The distance of a
-//! trace is the mean over the statistics that are published: 0 is alike in all of them, 1 in none.
-//! Few statistics are published of some traces, so that the list is a hint, not a proof; the number
-//! of requests and the addresses are not compared.
+//! a rate d / (1 + d) with d = |log2 of the ratio|, so that a factor of two is 0.5. The distance of
+//! a trace is the mean over the statistics that are published: 0 is alike in all of them, 1 in
+//! none. Few statistics are published of some traces, so that the list is a hint, not a proof; the
+//! number of requests and the addresses are not compared.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //!
 //! - *sequential*: it starts where the previous one ended;
 //! - *near*: it starts at most 64 KiB in front of or behind that place (sequential ones included);
-//! - *windowed*: it starts where any of the previous 32 ended (several sequential readers or writers
-//!   that take turns; sequential ones included);
+//! - *windowed*: it starts where any of the previous 32 ended (several sequential readers or
+//!   writers that take turns; sequential ones included);
 //! - *strided*: it starts as far from the previous start as that one did from its own, and is not
 //!   sequential.
 //!

@@ -14,12 +14,12 @@ const SHIFT: u32 = 20;
 /// Takes out of a trace what says whose it is, and keeps what decides how a device copes with it.
 ///
 /// Streams become `stream1`, `stream2` and so on; of the origin only the layer and the steps of
-/// [`super`] stay, without file names, hosts or settings. The touched 1 MiB chunks are put in a random
-/// order given by `seed`, without the gaps between them; chunks that one request spans, or that a
-/// request follows another across (of the same stream and operation), stay together and in order. So
-/// every reuse of a byte, every sequential run and the alignment up to 1 MiB stay exactly; distances
-/// beyond do not. Times, sizes, operations, actors and transactions stay as they are: they can still
-/// tell a workload from another.
+/// [`super`] stay, without file names, hosts or settings. The touched 1 MiB chunks are put in a
+/// random order given by `seed`, without the gaps between them; chunks that one request spans, or
+/// that a request follows another across (of the same stream and operation), stay together and in
+/// order. So every reuse of a byte, every sequential run and the alignment up to 1 MiB stay
+/// exactly; distances beyond do not. Times, sizes, operations, actors and transactions stay as they
+/// are: they can still tell a workload from another.
 ///
 /// # Errors
 /// Where the trace is malformed.

@@ -34,12 +34,12 @@ const REGION_BYTES: u64 = 1 << 20;
 /// Merges traces by due time; at a tie the trace named first goes first, and each keeps its order.
 ///
 /// Streams whose name occurs in several traces get the number of their trace in front (`2.log`).
-/// Actors and transactions are renumbered, so that none is shared. Service times are kept where every
-/// trace has them, actors and transactions likewise. The origins stay as `part.N.*`.
+/// Actors and transactions are renumbered, so that none is shared. Service times are kept where
+/// every trace has them, actors and transactions likewise. The origins stay as `part.N.*`.
 ///
 /// # Errors
-/// Where a trace is malformed, times or addresses exceed 64 bits, or streams, actors or transactions
-/// are more than can be numbered.
+/// Where a trace is malformed, times or addresses exceed 64 bits, or streams, actors or
+/// transactions are more than can be numbered.
 pub fn merge(parts: &[Part], placement: Placement) -> Result<Trace> {
     if parts.is_empty() {
         return Err(Error::NoTraces);
@@ -269,10 +269,13 @@ mod tests {
                     1 => stream.name.clone(),
                     _ => format!("{number}.{}", stream.name),
                 };
-                let how = Slice { streams: trace.streams.iter().map(name).collect(), ..Slice::default() };
+                let streams = trace.streams.iter().map(name).collect();
+                let how = Slice { streams, ..Slice::default() };
                 let again = slice(&out, &how).expect("sliced");
-                prop_assert_eq!((&again.len, &again.op, &again.stream), (&trace.len, &trace.op, &trace.stream));
-                prop_assert!(again.due.iter().zip(&trace.due).all(|(new, old)| *new == old + start.0));
+                prop_assert_eq!(&again.len, &trace.len);
+                prop_assert_eq!((&again.op, &again.stream), (&trace.op, &trace.stream));
+                let mut times = again.due.iter().zip(&trace.due);
+                prop_assert!(times.all(|(new, old)| *new == old + start.0));
                 prop_assert_eq!(sequential(&again), sequential(trace));
             }
         }

@@ -1,16 +1,16 @@
 //! Cutting, moving and joining traces.
 //!
 //! Each operation is a pure function from traces to a trace and appends how it was made to
-//! `origin.facts`, as `step.01`, `step.02` and so on. All of them keep the order of the requests and,
-//! but for what a slice leaves out, their number and bytes.
+//! `origin.facts`, as `step.01`, `step.02` and so on. All of them keep the order of the requests
+//! and, but for what a slice leaves out, their number and bytes.
 //!
 //! | operation | changes | rule |
 //! |---|---|---|
-//! | [`slice`] | which requests | by time, stream and region; a request is clipped at a region's border |
+//! | [`slice`] | which requests | by time, stream, region; requests are clipped at its borders |
 //! | [`remap`] | addresses | compact, scale or modulo, onto a device of a given size |
 //! | [`scale_time`] | times | all by one factor; measured service times stay |
 //! | [`merge`] | joins | by time; addresses stacked, shifted or shared |
-//! | [`anonymise`] | names, addresses | extents in a random order; every reuse and sequential run stays |
+//! | [`anonymise`] | names, addresses | extents in a random order; reuse and sequential runs stay |
 //!
 //! Tests: tables, and properties over arbitrary traces beside each operation.
 

@@ -6,18 +6,19 @@ use super::chunks::{span, touched};
 use super::{Error, Result, note_step};
 use crate::{Op, Trace};
 
-/// How addresses change. Under each, flushes stay at 0, lengths stay, and a request that would reach
-/// beyond the device is moved forward to end with it (down to a whole 512 bytes).
+/// How addresses change. Under each, flushes stay at 0, lengths stay, and a request that would
+/// reach beyond the device is moved forward to end with it (down to a whole 512 bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
     /// What is never touched is left out: the chunks that are touched move together in the order of
-    /// their addresses. Chunks are the largest power of two up to 1 MiB, down to 512 bytes, for which
-    /// the result fits. Within a chunk and between neighbours nothing changes: sequential runs,
-    /// reuse and alignment to the chunk stay. What is far apart comes closer.
+    /// their addresses. Chunks are the largest power of two up to 1 MiB, down to 512 bytes, for
+    /// which the result fits. Within a chunk and between neighbours nothing changes: sequential
+    /// runs, reuse and alignment to the chunk stay. What is far apart comes closer.
     #[default]
     Compact,
-    /// Chunks of 1 MiB are moved in proportion: to a smaller device several fall onto one, which adds
-    /// reuse; on a larger one runs of more than 1 MiB are torn. Distances keep their proportion.
+    /// Chunks of 1 MiB are moved in proportion: to a smaller device several fall onto one, which
+    /// adds reuse; on a larger one runs of more than 1 MiB are torn. Distances keep their
+    /// proportion.
     Scale,
     /// The rest of the division by the size: distances within the size stay, and what is a multiple
     /// of it apart falls together.
@@ -43,8 +44,8 @@ const LARGEST_SHIFT: u32 = 20;
 /// Moves a trace onto a device of `capacity` bytes.
 ///
 /// # Errors
-/// Where the trace is malformed, or its requests do not fit under the rule: compact needs room for all
-/// that is touched, every rule for the longest request.
+/// Where the trace is malformed, or its requests do not fit under the rule: compact needs room for
+/// all that is touched, every rule for the longest request.
 pub fn remap(mut trace: Trace, capacity: Bytes, rule: Rule) -> Result<Trace> {
     trace.validate()?;
     let capacity_sectors = capacity.0 / SECTOR * SECTOR;
@@ -190,7 +191,8 @@ mod tests {
         /// Compact keeps who touches the same byte, who follows whom, and the order of addresses.
         #[test]
         fn compact_keeps_locality(trace in any_trace(), kib in 600u64..20_000) {
-            let Ok(out) = remap(trace.clone(), Bytes(kib << 10), Rule::Compact) else { return Ok(()) };
+            let size = Bytes(kib << 10);
+            let Ok(out) = remap(trace.clone(), size, Rule::Compact) else { return Ok(()) };
             let (before, after) = (sequential(&trace), sequential(&out));
             prop_assert!(before.iter().zip(&after).all(|(before, after)| *after || !before));
             for a in 0..trace.count() {

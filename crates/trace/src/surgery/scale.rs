@@ -5,11 +5,12 @@ use units::Rate;
 use super::{Error, Result, note_step};
 use crate::Trace;
 
-/// Multiplies all due times by `factor`: below 1 the load becomes denser. Measured service times stay:
-/// they belong to the device.
+/// Multiplies all due times by `factor`: below 1 the load becomes denser. Measured service times
+/// stay: they belong to the device.
 ///
 /// # Errors
-/// Where the trace is malformed, the factor is not a positive number, or a time would exceed 64 bits.
+/// Where the trace is malformed, the factor is not a positive number, or a time would exceed 64
+/// bits.
 pub fn scale_time(mut trace: Trace, factor: f64) -> Result<Trace> {
     trace.validate()?;
     if !(factor.is_finite() && factor > 0.0) {

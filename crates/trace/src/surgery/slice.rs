@@ -14,8 +14,9 @@ pub struct Slice {
     pub time: Option<Range<Nanos>>,
     /// Of one of these streams, by name; the others leave the table too. Empty: of any.
     pub streams: Vec<String>,
-    /// With a byte in this region; what reaches beyond is cut off. Requests without bytes are kept if
-    /// they start in it, flushes always: they make durable what was written anywhere. Addresses stay.
+    /// With a byte in this region; what reaches beyond is cut off. Requests without bytes are kept
+    /// if they start in it, flushes always: they make durable what was written anywhere. Addresses
+    /// stay.
     pub region: Option<Range<Bytes>>,
 }
 

@@ -5,8 +5,8 @@ use units::{Bytes, Nanos};
 
 use crate::{Op, Request, Stream, Trace};
 
-/// Up to 80 requests on three streams over a few megabytes, many of them sequential or repeated, with
-/// or without what a capture knows.
+/// Up to 80 requests on three streams over a few megabytes, many of them sequential or repeated,
+/// with or without what a capture knows.
 pub(super) fn any_trace() -> impl Strategy<Value = Trace> {
     let row = (0u64..50, 0u64..2000, 0u32..40, 0usize..4, 0u16..3, 0u8..4);
     let rows = prop::collection::vec((row, 0u64..100, 0u16..4), 0..80);

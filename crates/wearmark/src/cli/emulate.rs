@@ -42,8 +42,8 @@ pub struct Emulate {
     /// Seed of the modelled noise
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Cut the power after this time, or at a moment that the seed draws from FROM..TO: what was not
-    /// synced is lost
+    /// Cut the power after this time, or at a moment that the seed draws from FROM..TO: what was
+    /// not synced is lost
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub power_cut: Option<std::ops::RangeInclusive<u64>>,
     /// At the power cut sectors of 4 KiB survive or not by this seed, so that writes are torn and

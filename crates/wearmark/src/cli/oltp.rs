@@ -45,12 +45,12 @@ pub enum DbmsName {
 /// A server that runs already
 #[derive(Clone, Debug, Args)]
 pub struct ServerPlace {
-    /// A server that runs already: postgresql://user@host:port/database or mysql://...; its password
-    /// comes from PGPASSWORD, ~/.pgpass, MYSQL_PWD or ~/.my.cnf
+    /// A server that runs already: postgresql://user@host:port/database or mysql://...; its
+    /// password comes from PGPASSWORD, ~/.pgpass, MYSQL_PWD or ~/.my.cnf
     #[arg(long)]
     pub url: Option<String>,
-    /// Encryption of a TCP connection: disable, prefer, require, verify-ca or verify-full; overrides
-    /// the URL's
+    /// Encryption of a TCP connection: disable, prefer, require, verify-ca or verify-full;
+    /// overrides the URL's
     #[arg(long, requires = "url", value_name = "MODE")]
     pub sslmode: Option<String>,
     /// PEM file of the roots that the server's certificate is checked with, or 'system'
@@ -170,8 +170,9 @@ pub struct WorkloadArguments {
     /// Measured
     #[arg(long, default_value = "30s")]
     pub duration: Nanos,
-    /// Seed of the data and of the first run's inputs; each repetition takes the next. Without it each
-    /// run on a database goes on where the last one ended, so none repeats the transactions of another
+    /// Seed of the data and of the first run's inputs; each repetition takes the next. Without it
+    /// each run on a database goes on where the last one ended, so none repeats the transactions of
+    /// another
     #[arg(long)]
     pub seed: Option<u64>,
 }

@@ -101,7 +101,8 @@ pub struct Anonymise {
     /// Where the result goes
     #[arg(long, short)]
     pub output: PathBuf,
-    /// Seed of the order of extents; who knows it can undo the order. Random and forgotten otherwise
+    /// Seed of the order of extents; who knows it can undo the order. Random and forgotten
+    /// otherwise
     #[arg(long)]
     pub seed: Option<u64>,
 }

@@ -24,7 +24,8 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
     found
 }
 
-/// 2,000 requests of two ASUs: a log that is appended (sequential throughout) and data that are read and written.
+/// 2,000 requests of two ASUs: a log that is appended (sequential throughout) and data that are
+/// read and written.
 fn spc() -> String {
     let line = |at: u64| {
         let seconds = at as f64 * 0.002 + if at % 10 < 5 { 0.0 } else { 0.001 };

@@ -1,4 +1,5 @@
-//! The main job, small: one warehouse and a few seconds of everything; interrupted, killed, resumed.
+//! The main job, small: one warehouse and a few seconds of everything; interrupted, killed,
+//! resumed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

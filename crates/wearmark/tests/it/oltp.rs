@@ -99,8 +99,8 @@ fn a_collapse_is_found_in_single_runs() {
     assert_eq!(compared("old.json", "near.json").code, Some(3));
 }
 
-/// Runs on one database take one seed after the other, over calls too; a seed that is given counts on
-/// from itself.
+/// Runs on one database take one seed after the other, over calls too; a seed that is given counts
+/// on from itself.
 #[test]
 fn no_run_repeats_the_transactions_of_another() {
     let dir = place();

@@ -1,5 +1,5 @@
-//! A study on a server, small: loaded, captured, predicted, really run on an emulated volume; killed
-//! there and gone on with.
+//! A study on a server, small: loaded, captured, predicted, really run on an emulated volume;
+//! killed there and gone on with.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -257,8 +257,8 @@ impl Connection {
         CopyIn::begin(self, sql)
     }
 
-    /// Prepares a statement; `types` are the parameters' (see [`super::binary::oid`]), 0 leaves one to
-    /// the server.
+    /// Prepares a statement; `types` are the parameters' (see [`super::binary::oid`]), 0 leaves one
+    /// to the server.
     pub fn prepare(&mut self, sql: &str, types: &[u32]) -> Result<Statement, Error> {
         self.fresh()?;
         self.statements += 1;

@@ -83,7 +83,8 @@ impl Host {
         (slot, false)
     }
 
-    /// The command of `slot` completed; gives its ticket, and the slot that is fetched in its place.
+    /// The command of `slot` completed; gives its ticket, and the slot that is fetched in its
+    /// place.
     pub fn complete(&mut self, slot: u32) -> (u64, Option<u32>) {
         self.unused.push(slot);
         let ticket = self.commands[slot as usize].ticket;

@@ -3,8 +3,8 @@
 //! A translation page holds the places of as many logical pages as numbers of four bytes fit in a
 //! page. Which places it holds is not kept here: the store has them all.
 //!
-//! Invariant: at most the given number of pages is cached; a page is in the list exactly while it is
-//! cached.
+//! Invariant: at most the given number of pages is cached; a page is in the list exactly while it
+//! is cached.
 
 use std::collections::BTreeMap;
 

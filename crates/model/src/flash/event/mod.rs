@@ -8,18 +8,19 @@
 //!
 //! - **Commands** (`host`): at most `depth` in flight, fetched from the queues in turn.
 //! - **Dies** (`engine/dies`): one operation at a time; reads first where asked, else in order of
-//!   arrival; cleaning in the background until a plane is short of blocks, then before writes. A read
-//!   goes before what has waited longer at most [`MOST_OVERTAKES`] times in a row.
-//! - **Data on their way** are in the controller's memory: a page that is written is read from there.
+//!   arrival; cleaning in the background until a plane is short of blocks, then before writes. A
+//!   read goes before what has waited longer at most [`MOST_OVERTAKES`] times in a row.
+//! - **Data on their way** are in the controller's memory: a page that is written is read from
+//!   there.
 //! - **Cleaning** begins below `low_blocks` (idle mode: `until_blocks`) and is urgent below it; in
 //!   incremental mode it is urgent at the last two blocks only.
 //! - **Suspend**: the interrupted operation goes on, and pays for it, when no read waits.
-//! - **Map cache** (`map_cache`): a lookup that misses reads a page of the map from flash; a changed
-//!   page that is driven out is written. Cleaning that moves pages whose map page is not cached reads
-//!   and writes that one, once per victim.
+//! - **Map cache** (`map_cache`): a lookup that misses reads a page of the map from flash; a
+//!   changed page that is driven out is written. Cleaning that moves pages whose map page is not
+//!   cached reads and writes that one, once per victim.
 //!
-//! - **Interface**: one transfer at a time, in the order in which they are asked for. Requests that are
-//!   in flight together have no order among each other, as NVMe has it.
+//! - **Interface**: one transfer at a time, in the order in which they are asked for. Requests that
+//!   are in flight together have no order among each other, as NVMe has it.
 //!
 //! Invariants: every request completes once; programs = host pages + map pages + moved pages; a die
 //! and a channel do one thing at a time; a completion is never before its arrival.

@@ -1,8 +1,8 @@
 //! Where the pages are, without time: the page map of the event model.
 //!
-//! The same structure as [`crate::flash::PageMapped`], but what there is one step of cleaning is here
-//! cut into the operations that dies carry out: choose a victim, move its next live page, erase it.
-//! Pages of the map itself follow the logical pages and are kept like them.
+//! The same structure as [`crate::flash::PageMapped`], but what there is one step of cleaning is
+//! here cut into the operations that dies carry out: choose a victim, move its next live page,
+//! erase it. Pages of the map itself follow the logical pages and are kept like them.
 //!
 //! Invariants: as for the page map; a plane keeps one free block that only moves may open.
 

@@ -1,11 +1,11 @@
 //! Shares of the blocks for streams: a stream that holds more than its share is cleaned.
 //!
-//! Where every stream is written to blocks of its own, and moved pages stay in their stream, each is
-//! a log for itself. A policy that looks at all blocks alike gives such logs the same fill, which is
-//! the best for none: data that die fast repay room, data that hardly die do not (Stoica and
-//! Ailamaki, "Improving Flash Write Performance by Using Update Frequency", VLDB 2013; Desnoyers,
-//! ACM TOS 2014). So each stream is given a share of the blocks, the one that exceeds its share most
-//! is cleaned, and [`crate::flash::theory::two_logs`] says which shares are best.
+//! Where every stream is written to blocks of its own, and moved pages stay in their stream, each
+//! is a log for itself. A policy that looks at all blocks alike gives such logs the same fill,
+//! which is the best for none: data that die fast repay room, data that hardly die do not (Stoica
+//! and Ailamaki, "Improving Flash Write Performance by Using Update Frequency", VLDB 2013;
+//! Desnoyers, ACM TOS 2014). So each stream is given a share of the blocks, the one that exceeds
+//! its share most is cleaned, and [`crate::flash::theory::two_logs`] says which shares are best.
 //!
 //! Within a stream victims are chosen by [`Greedy`] or [`Fifo`]. A block without a dead page is
 //! closed anew and the next stream is tried, so that a share too small for its data costs nothing;

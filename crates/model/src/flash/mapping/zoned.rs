@@ -1,12 +1,12 @@
 //! Zones as a translation layer: see [`crate::flash::zones`].
 //!
-//! Pages of a zone go to its planes in turn, so that a zone is as parallel as it is wide; all of its
-//! blocks are opened with its first page, which is what open zones cost a device. A reset erases
-//! them: the zone is empty at once, and what comes next for its dies waits.
+//! Pages of a zone go to its planes in turn, so that a zone is as parallel as it is wide; all of
+//! its blocks are opened with its first page, which is what open zones cost a device. A reset
+//! erases them: the zone is empty at once, and what comes next for its dies waits.
 //!
 //! Invariants, audited: exactly the pages below the write pointer hold data; an empty zone has no
-//! blocks; at most the allowed number of zones is partly written; programs = host pages. Blocks that
-//! are worn out are used on, as a zone would go offline with them.
+//! blocks; at most the allowed number of zones is partly written; programs = host pages. Blocks
+//! that are worn out are used on, as a zone would go offline with them.
 
 use profile::flash::{
     AllocationScheme, FlashParameters, Geometry, NONE, Order, ZoneLayout, ZoneParameters,

@@ -218,8 +218,8 @@ impl Nand {
         self.occupy((plane, from), ns, Purpose::Gc, watch)
     }
 
-    /// Keeps the die of a plane busy with moving pages and erasing for `ns` from when it is free, but
-    /// not before a moment, for a purpose of its own. Gives the end.
+    /// Keeps the die of a plane busy with moving pages and erasing for `ns` from when it is free,
+    /// but not before a moment, for a purpose of its own. Gives the end.
     pub(crate) fn occupy<W: Watch>(
         &mut self,
         (plane, from): (u32, u64),

@@ -4,15 +4,15 @@
 //! track, then the next track of the cylinder, then the next cylinder ([`Order::Cylinders`]), or
 //! the cylinder alternately up and down so that a cylinder switch needs no head switch
 //! ([`Order::Serpentine`]). The first sector of a track is turned against that of the track before
-//! by the track skew, or the cylinder skew where the arm moves. Sectors that are kept back as spares
-//! ([`Sparing`]) and those that were found bad and skipped (slips) carry no logical number.
+//! by the track skew, or the cylinder skew where the arm moves. Sectors that are kept back as
+//! spares ([`Sparing`]) and those that were found bad and skipped (slips) carry no logical number.
 //!
 //! The terms are those of the parameter files of DiskSim (see [`profile::hdd`]); the arithmetic is
 //! our own.
 //!
-//! Invariants: every logical sector has one place, no two share one, and consecutive ones are either
-//! neighbours on a track or at a boundary that [`Place::run`] ends at. Tested against a slow oracle
-//! that walks the physical sectors one by one.
+//! Invariants: every logical sector has one place, no two share one, and consecutive ones are
+//! either neighbours on a track or at a boundary that [`Place::run`] ends at. Tested against a slow
+//! oracle that walks the physical sectors one by one.
 
 use profile::hdd::{Geometry, Order, Sparing, Zone};
 

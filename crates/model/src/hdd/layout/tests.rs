@@ -192,7 +192,8 @@ fn a_disk_by_hand() {
         zones: vec![zone],
     };
     let layout = Layout::new(&geometry);
-    // Eight sectors a cylinder: one slipped into the spare, the first reserved; then seven of eight.
+    // Eight sectors a cylinder: one slipped into the spare, the first reserved; then seven of
+    // eight.
     assert_eq!(layout.sectors(), 6 + 7);
     let place = |lbn| {
         let place = layout.locate(lbn);

@@ -2,14 +2,14 @@
 //!
 //! [`WriteCache`](super::WriteCache) asks the device behind for a completion as soon as it sends
 //! something, so a device that must know its later arrivals would serve one request at a time. Here
-//! arrivals and completions go through in the order of their times, and several requests of the cache
-//! are with the device at once:
+//! arrivals and completions go through in the order of their times, and several requests of the
+//! cache are with the device at once:
 //!
 //! - destages, as many as `destage_depth` outstanding, while a write waits for a line, while the
 //!   background drains, or after a pause;
 //! - reads that miss, trims, and what goes around the cache, as they come;
-//! - all that is dirty, at once, for a flush, which goes on to the device when it has landed; and the
-//!   dirty lines that a read partly needs, which is complete when they have landed.
+//! - all that is dirty, at once, for a flush, which goes on to the device when it has landed; and
+//!   the dirty lines that a read partly needs, which is complete when they have landed.
 //!
 //! Everything else is as in [`super`]: lines, order of replacement, watermarks, runs, hits. A write
 //! that needs a line and finds none waits behind the writes that waited before; a write of lines
@@ -104,7 +104,8 @@ impl<D: Device> QueuedCache<D> {
     /// An empty cache in front of `behind`.
     ///
     /// # Panics
-    /// Where `behind` does not look at its queue, and as [`WriteCache::new`](super::WriteCache::new).
+    /// Where `behind` does not look at its queue, and as
+    /// [`WriteCache::new`](super::WriteCache::new).
     pub fn new(mut behind: D, parameters: &WriteCacheParameters) -> Self {
         assert!(behind.queued().is_some(), "a cache over a device without a queue is a WriteCache");
         let count = parameters.line_count();

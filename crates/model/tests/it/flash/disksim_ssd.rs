@@ -3,9 +3,9 @@
 //! elements of eight planes, page-mapped, greedy copy-back cleaning when a request waits, a summary
 //! page at the end of each block, 2,000 requests a second with uniform gaps, sizes exponential.
 //!
-//! Mean responses and cleaning counts within 2 %, cleaning time exact. Where a sequential run ends and
-//! the next begins decides the 5 M sequential writes: the published run wrote 713,044 pages to its
-//! first element, so this one does.
+//! Mean responses and cleaning counts within 2 %, cleaning time exact. Where a sequential run ends
+//! and the next begins decides the 5 M sequential writes: the published run wrote 713,044 pages to
+//! its first element, so this one does.
 
 use model::Device;
 use model::flash::{Counts, build};

@@ -2,7 +2,8 @@
 //!
 //! In the slow set, with 10^9 requests or as many as `SOAK_REQUESTS` says; the unit suite does a
 //! million. Every request that goes in comes out, and not before it came; no page is lost; every
-//! page programmed is the host's or was moved, and lies in a block that was erased since or is in use.
+//! page programmed is the host's or was moved, and lies in a block that was erased since or is in
+//! use.
 
 use model::flash::FlashDevice;
 use model::flash::reference::{Load, configuration_a};

@@ -1,8 +1,8 @@
 //! Streams against the closed forms of logs that mix hot and cold data and of logs that do not.
 //!
-//! Greedy cleaning that looks at all blocks alike gives every isolated stream the same fill, so that
-//! two streams amplify as one of uniform data would; shares of the blocks make them the two logs of
-//! theory; a stream that is overwritten in order dies block by block and costs nothing.
+//! Greedy cleaning that looks at all blocks alike gives every isolated stream the same fill, so
+//! that two streams amplify as one of uniform data would; shares of the blocks make them the two
+//! logs of theory; a stream that is overwritten in order dies block by block and costs nothing.
 
 use model::flash::reference::configuration_a;
 use model::flash::theory::{self, Class};
@@ -78,8 +78,8 @@ fn written(
     device
 }
 
-/// Pages of which the share `hot` gets the share `1 - hot` of the writes: where the cold ones begin,
-/// and the draw.
+/// Pages of which the share `hot` gets the share `1 - hot` of the writes: where the cold ones
+/// begin, and the draw.
 fn hot_and_cold(parameters: &FlashParameters, hot: f64) -> (u32, impl FnMut(u64) -> u32 + use<>) {
     let pages = u64::from(parameters.logical_pages);
     let cold_from = (pages as f64 * hot).round() as u64;

@@ -1,5 +1,5 @@
-//! Zones: in order they amplify by exactly 1, out of order they refuse, and a log of the host's above
-//! them amplifies as a page map whose blocks are zones.
+//! Zones: in order they amplify by exactly 1, out of order they refuse, and a log of the host's
+//! above them amplifies as a page map whose blocks are zones.
 
 use model::flash::reference::configuration_a;
 use model::flash::{FlashDevice, ZoneCounts, theory};

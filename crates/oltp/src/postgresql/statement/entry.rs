@@ -273,7 +273,8 @@ impl Payment {
     }
 }
 
-/// Name and address of a warehouse or district: the name goes into H_DATA, the rest to the terminal.
+/// Name and address of a warehouse or district: the name goes into H_DATA, the rest to the
+/// terminal.
 fn place(
     link: &mut Link<'_>,
     data: &mut Text<24>,

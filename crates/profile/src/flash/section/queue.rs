@@ -1,5 +1,5 @@
-//! `[device.queue]`: how a flash device treats the requests that wait. Where the section is there the
-//! device is simulated by events, else by timelines.
+//! `[device.queue]`: how a flash device treats the requests that wait. Where the section is there
+//! the device is simulated by events, else by timelines.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! `[device.zones]`: a flash device whose host interface are zones (ZNS). Where the section is there,
-//! requests are zone commands, or go through a log of the host's that translates them.
+//! `[device.zones]`: a flash device whose host interface are zones (ZNS). Where the section is
+//! there, requests are zone commands, or go through a log of the host's that translates them.
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;

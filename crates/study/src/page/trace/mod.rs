@@ -230,8 +230,8 @@ fn service_times(service: &Service) -> String {
 
 fn aligned(all: &StreamInfo) -> String {
     format!(
-        "Offset and length of {} of the reads and writes are multiples of 4 KiB, of {} of 8 KiB, of \
-         {} of 16 KiB.",
+        "Offset and length of {} of the reads and writes are multiples of 4 KiB, of {} of 8 KiB, \
+         of {} of 16 KiB.",
         format::percent(all.counts.aligned_share),
         format::percent(all.counts.aligned_8k_share),
         format::percent(all.counts.aligned_16k_share)

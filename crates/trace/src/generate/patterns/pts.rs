@@ -1,5 +1,6 @@
-//! The workloads of SNIA's Solid State Storage Performance Test Specification (Enterprise) 2.0: IOPS
-//! (clause 7), throughput (8), latency (9) and write saturation (annex of the enterprise tests).
+//! The workloads of SNIA's Solid State Storage Performance Test Specification (Enterprise) 2.0:
+//! IOPS (clause 7), throughput (8), latency (9) and write saturation (annex of the enterprise
+//! tests).
 //!
 //! The specification runs each cell for a minute at a given depth; a trace has due times, so the
 //! cells of one round follow each other with equal numbers of requests at the option `rate`.
@@ -39,7 +40,8 @@ pub(super) const PATTERNS: &[NamedPattern] = &[
     },
     NamedPattern {
         name: "pts-latency",
-        what: "SNIA PTS: one round of the latency test, 3 read/write mixes by 3 block sizes, random",
+        what: "SNIA PTS: one round of the latency test, 3 read/write mixes by 3 block sizes, \
+               random",
         options: &[RATE, RANGE, READS, SIZES],
         build: |options| {
             round(options, &Addresses::Random, &LATENCY_READ_PERCENT, &LATENCY_SIZE_BYTES)

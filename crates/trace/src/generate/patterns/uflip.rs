@@ -1,9 +1,10 @@
-//! The nine micro-benchmarks of uFLIP (Bouganim, Jonsson and Bonnet, "uFLIP: Understanding flash I/O
-//! patterns", CIDR 2009, section 3): each varies one parameter of a baseline pattern SR, RR, SW or RW.
+//! The nine micro-benchmarks of uFLIP (Bouganim, Jonsson and Bonnet, "uFLIP: Understanding flash
+//! I/O patterns", CIDR 2009, section 3): each varies one parameter of a baseline pattern SR, RR, SW
+//! or RW.
 //!
 //! uFLIP issues one request after the other; a trace has due times, so the gap between them is the
-//! option `rate`: a rate above what the device bears gives its back-to-back behaviour. The parameter
-//! that a micro-benchmark varies is an option; make one trace per value.
+//! option `rate`: a rate above what the device bears gives its back-to-back behaviour. The
+//! parameter that a micro-benchmark varies is an option; make one trace per value.
 
 use super::basic::named;
 use super::{NamedPattern, Options, PatternOption, RANGE, RATE, option};

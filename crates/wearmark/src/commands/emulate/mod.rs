@@ -144,7 +144,8 @@ fn devices(
     Ok(devices)
 }
 
-/// A directory with the file that becomes a loop device; the file is made sparse if it is not there.
+/// A directory with the file that becomes a loop device; the file is made sparse if it is not
+/// there.
 fn block(directory: &Path, size: Option<units::Bytes>, device: &mut Device) -> anyhow::Result<()> {
     if let Some((cause, hint)) = ::emulate::blocks_missing() {
         return Err(Advice::error(cause, hint));

@@ -32,8 +32,8 @@ pub fn compare(arguments: &OltpCompare, context: &Context) -> anyhow::Result<Out
     Ok(outcome(&compared))
 }
 
-/// A regression of any figure is a finding. Whether there is a verdict at all is the throughput's, the
-/// first figure, to say.
+/// A regression of any figure is a finding. Whether there is a verdict at all is the throughput's,
+/// the first figure, to say.
 fn outcome(compared: &[Compared]) -> Outcome {
     if compared.iter().any(|figure| figure.verdict == Verdict::Regressed) {
         return Outcome::Finding;

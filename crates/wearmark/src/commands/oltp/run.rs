@@ -166,8 +166,8 @@ fn text(set: &RunSet, run: &Run) -> String {
         text.push_str(&format!("\np99 of the schedule's own error: {late}"));
     }
     text.push_str(&format!(
-        "\n{new_orders}{} transactions per second\n{}\ninput audit: {}; {} attempts, {} retries, {} \
-         given up\n{}\n",
+        "\n{new_orders}{} transactions per second\n{}\ninput audit: {}; {} attempts, {} retries, \
+         {} given up\n{}\n",
         format::count(result.transactions_per_s),
         cpu(run),
         if result.audit.passed { "passed" } else { "FAILED" },

@@ -150,8 +150,8 @@ fn sqlite(directory: &Path, settings: &DatabaseSettings) -> anyhow::Result<Sqlit
     })
 }
 
-/// The login of a server that runs already, where the arguments name one. What they leave open comes
-/// from the environment and the user's own files; a password can be asked for.
+/// The login of a server that runs already, where the arguments name one. What they leave open
+/// comes from the environment and the user's own files; a password can be asked for.
 pub fn login(place: &ServerPlace) -> anyhow::Result<Option<(System, Login)>> {
     let Some(url) = &place.url else { return Ok(None) };
     let from = Environment { variable: &|name| std::env::var_os(name) };

@@ -60,7 +60,8 @@ fn list(context: &Context) -> anyhow::Result<()> {
     if context.json {
         let patterns = patterns::all().map(|pattern| {
             let options = pattern.options.iter().map(|option| {
-                serde_json::json!({ "name": option.name, "default": option.default, "what": option.what })
+                let (name, default, what) = (&option.name, &option.default, &option.what);
+                serde_json::json!({ "name": name, "default": default, "what": what })
             });
             let options: Vec<_> = options.collect();
             serde_json::json!({ "name": pattern.name, "what": pattern.what, "options": options })

@@ -4,10 +4,11 @@
 //! Every operation on a page has a path of its own, which begins as that of its command; the one
 //! that ends last hands its path back. While an operation waits for its die, what the die does
 //! meanwhile says what it waits for: cleaning, pages of the map, interrupting something, or else
-//! other requests (the queue). An operation that is interrupted itself spends that time on resuming.
+//! other requests (the queue). An operation that is interrupted itself spends that time on
+//! resuming.
 //!
-//! What was on its way before anybody watched has no path ([`UNSEEN`]); whoever asks counts its time
-//! as unknown. Nothing here is part of the state, and nothing here decides anything.
+//! What was on its way before anybody watched has no path ([`UNSEEN`]); whoever asks counts its
+//! time as unknown. Nothing here is part of the state, and nothing here decides anything.
 //!
 //! Invariants: the parts of a path sum to completion less arrival; spans of a track never overlap.
 

@@ -293,7 +293,8 @@ impl<V: Victim> Engine<V> {
         self.part_done(slot);
     }
 
-    /// Moves a command and its `len` bytes across the interface as soon as it is free; gives the end.
+    /// Moves a command and its `len` bytes across the interface as soon as it is free; gives the
+    /// end.
     fn cross(&mut self, slot: u32, len: u32) -> u64 {
         let data_ns = (f64::from(len) * self.interface_ns_per_byte).round() as u64;
         let ns = data_ns + self.interface_command_ns;

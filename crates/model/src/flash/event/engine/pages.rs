@@ -118,8 +118,8 @@ impl<V: Victim> Engine<V> {
         self.place(number);
     }
 
-    /// Finds a plane for what `number` writes; where none can hold one more page, since too many are
-    /// on their way, it waits until an old one has died.
+    /// Finds a plane for what `number` writes; where none can hold one more page, since too many
+    /// are on their way, it waits until an old one has died.
     fn place(&mut self, number: u32) {
         let Some(plane) = self.plane_for(self.ops[number as usize].lpn) else {
             return self.held.push_back(number);
@@ -137,7 +137,8 @@ impl<V: Victim> Engine<V> {
         }
     }
 
-    /// The plane that takes `lpn`; none where all that may are full of pages, there or on their way.
+    /// The plane that takes `lpn`; none where all that may are full of pages, there or on their
+    /// way.
     pub(super) fn plane_for(&mut self, lpn: u32) -> Option<u32> {
         let count = self.planes.len() as u32;
         let place = match self.allocation {

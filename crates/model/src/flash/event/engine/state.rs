@@ -1,9 +1,9 @@
 //! The state of the event model as bytes: see [`crate::flash::snapshot`].
 //!
-//! All of it, at any moment: commands that wait, operations on their way, what every die and channel
-//! is in the middle of, and the events to come. Parameters are not saved; the fingerprint stands for
-//! them. Observation is no part of the state: the path of a request that is in flight when a device
-//! is restored is of unknown cause up to then.
+//! All of it, at any moment: commands that wait, operations on their way, what every die and
+//! channel is in the middle of, and the events to come. Parameters are not saved; the fingerprint
+//! stands for them. Observation is no part of the state: the path of a request that is in flight
+//! when a device is restored is of unknown cause up to then.
 
 use std::cmp::Reverse;
 

@@ -4,8 +4,12 @@
 //! | layer | a write that does not fit in its block goes to |
 //! |---|---|
 //! | [`Replacement`] | a new copy of the block, completed when another block is written |
-//! | [`Bast`] | a log block of its own (Kim et al., "A Space-Efficient Flash Translation Layer for CompactFlash Systems", 2002) |
-//! | [`Fast`] | log blocks that all blocks share (Lee et al., "A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector Translation", 2007) |
+//! | [`Bast`] | a log block of its own (Kim et al. 2002) |
+//! | [`Fast`] | log blocks that all blocks share (Lee et al. 2007) |
+//!
+//! Kim et al., "A Space-Efficient Flash Translation Layer for CompactFlash Systems", 2002; Lee et
+//! al., "A Log Buffer-Based Flash Translation Layer Using Fully-Associative Sector Translation",
+//! 2007.
 //!
 //! All three write a page in place while its block is still erased there, and work on superblocks
 //! of any width ([`Superblocks`]). Merges are work of the dies that the writes after them wait for.

@@ -2,9 +2,10 @@
 //!
 //! Page `j` of a superblock is page `j / width` of its part `j % width`, so neighbouring pages lie
 //! in different planes and work at the same time (Lee et al., "A Case for Flash Memory SSD in
-//! Enterprise Database Applications", SIGMOD 2008, section 2.2: 1 MiB over eight erase units in four
-//! chips). Planes form groups of `width`; those of a group are as far apart as there are groups, so
-//! that a superblock spreads over channels first. Logical block `l` lives in group `l mod groups`.
+//! Enterprise Database Applications", SIGMOD 2008, section 2.2: 1 MiB over eight erase units in
+//! four chips). Planes form groups of `width`; those of a group are as far apart as there are
+//! groups, so that a superblock spreads over channels first. Logical block `l` lives in group `l
+//! mod groups`.
 //!
 //! Which logical page is where is kept page by page, although real layers of this kind keep it by
 //! block and only their logs by page: what they may do is decided by the layers, and this much is

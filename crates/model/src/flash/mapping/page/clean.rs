@@ -1,16 +1,17 @@
 //! Cleaning of the page map: moving the live pages of a victim away and erasing it.
 //!
 //! - **foreground**: when a write leaves fewer free blocks in its plane than the threshold, whole
-//!   victims are cleaned until there are enough; the die is busy with it, and what comes next waits.
-//! - **deferred**: as foreground, but the planes of a die are only looked at when a request comes for
-//!   it; an idle die leaves its work to the next request (Agrawal et al., USENIX ATC 2008).
+//!   victims are cleaned until there are enough; the die is busy with it, and what comes next
+//!   waits.
+//! - **deferred**: as foreground, but the planes of a die are only looked at when a request comes
+//!   for it; an idle die leaves its work to the next request (Agrawal et al., USENIX ATC 2008).
 //! - **incremental**: below the threshold every write is followed by at most so many moves; only
 //!   a plane at its last free blocks cleans to the end.
 //! - **idle**: as foreground, and besides, while a die has nothing to do, its planes clean up to a
 //!   higher threshold, page by page. It is worked out when the die is next asked for something: as
 //!   nothing touched the die meanwhile, that is exact for pages that belong to their plane, and
-//!   where they do not, cleaning sees pages as dead that died elsewhere in the meantime. A move that
-//!   has begun ends.
+//!   where they do not, cleaning sees pages as dead that died elsewhere in the meantime. A move
+//!   that has begun ends.
 //!
 //! Invariants: only live pages move, each once; a victim is erased when no live page is left.
 
@@ -132,7 +133,8 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         }
     }
 
-    /// Whether `plane` has dead pages for a block, so that cleaning it in idle time leads somewhere.
+    /// Whether `plane` has dead pages for a block, so that cleaning it in idle time leads
+    /// somewhere.
     fn has_a_block_to_gain(&self, plane: u32) -> bool {
         let valid = self.blocks.of_plane(plane).map(|block| self.blocks.get(block).valid);
         let live: u64 = valid.map(u64::from).sum();
@@ -167,9 +169,9 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         u64::from(used * self.geometry.pages_per_block - unwritten)
     }
 
-    /// Moves at most `budget` live pages of the victim of `plane`, choosing one where there is none,
-    /// and erases it where none is left. Gives the time it takes, ns; `None` where there is nothing
-    /// to clean.
+    /// Moves at most `budget` live pages of the victim of `plane`, choosing one where there is
+    /// none, and erases it where none is left. Gives the time it takes, ns; `None` where there is
+    /// nothing to clean.
     fn step(&mut self, nand: &Nand, plane: u32, budget: u32) -> Option<u64> {
         if self.cleaning[plane as usize].victim == NONE && !self.begin(plane) {
             return None;
@@ -203,8 +205,8 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         Some(ns)
     }
 
-    /// A block at the end of its life is used no more, unless the plane cannot spare it for its data
-    /// or for the moves of the next victim.
+    /// A block at the end of its life is used no more, unless the plane cannot spare it for its
+    /// data or for the moves of the next victim.
     fn retire_or_release(&mut self, plane: u32, victim: u32) {
         let pages = self.geometry.pages_per_block;
         let most = &mut self.live_most[plane as usize];

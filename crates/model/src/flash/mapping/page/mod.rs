@@ -3,8 +3,8 @@
 //! Two flat arrays of 32-bit numbers, logical to physical (`map`) and back (`reverse`). A physical
 //! page is live exactly where the two agree: `map[reverse[ppn]] == ppn`; there is no bitmap, and a
 //! page dies by its logical page being mapped elsewhere. Each plane has open blocks (*frontiers*),
-//! one per host stream and, where cleaning is kept apart from new data, one more for moved pages or,
-//! where streams are persistently isolated, one more for each of them.
+//! one per host stream and, where cleaning is kept apart from new data, one more for moved pages
+//! or, where streams are persistently isolated, one more for each of them.
 //!
 //! Cleaning is in [`clean`]. Invariants, audited in tests: the maps agree for every mapped page;
 //! valid counts are those of the maps; no block is in two places; a plane never runs out of free

@@ -1,15 +1,15 @@
 //! The page map behind an SLC cache: see [`crate::flash::slc`].
 //!
 //! Blocks of the cache are blocks of the page map that cleaning does not see: a page in one is
-//! mapped like any other, but a block is full with a part of its pages, and they have times of their
-//! own. Folding moves the live pages of the block that was written first to the blocks for moved
-//! pages of the same plane, as cleaning would, and counts them apart.
+//! mapped like any other, but a block is full with a part of its pages, and they have times of
+//! their own. Folding moves the live pages of the block that was written first to the blocks for
+//! moved pages of the same plane, as cleaning would, and counts them apart.
 //!
-//! Planes that take part in one multi-plane command need not be in step here: drives open the blocks
-//! of their cache in all planes of a die at once.
+//! Planes that take part in one multi-plane command need not be in step here: drives open the
+//! blocks of their cache in all planes of a die at once.
 //!
-//! Invariants, audited: those of the page map; a block of the cache is open or waits to be folded, in
-//! the order in which it was written; programs = host pages + moved pages + folded pages.
+//! Invariants, audited: those of the page map; a block of the cache is open or waits to be folded,
+//! in the order in which it was written; programs = host pages + moved pages + folded pages.
 
 use std::collections::VecDeque;
 
