@@ -104,12 +104,12 @@ fn outcomes_are_pinned() {
     flushing, cached rich: 902eebe6ebe516fa
     flushing, busy pausing: e5ff8321855bd8ce
     flushing, busy ram: b410a030f6b40d1d
-    mixture, rich: 0ca79a9f449d4b1d
-    mixture, pausing: 612b804d5471e3b1
-    mixture, plain: 3852641b772f845e
+    mixture, rich: 20c9814b34dfb9d2
+    mixture, pausing: 9b3cea7bd7efbc64
+    mixture, plain: 8de6b70bc623dd22
     mixture, ram: 759903deffef4eb3
     mixture, cached rich: 9d3509358e69e411
-    mixture, busy pausing: f2e8fb0fd7aecd1b
+    mixture, busy pausing: 8eaff05778785530
     mixture, busy ram: f140c21395348e5a
     ");
 }

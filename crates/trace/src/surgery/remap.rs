@@ -59,7 +59,11 @@ pub fn remap(mut trace: Trace, capacity: Bytes, rule: Rule) -> Result<Trace> {
         Rule::Compact => compact(&mut trace, capacity_sectors)?,
         Rule::Scale => scale(&mut trace, capacity_sectors),
         Rule::Modulo => {
-            place(&mut trace, capacity_sectors, |offset, _| offset % capacity_sectors);
+            place(&mut trace, capacity_sectors, |offset, len| {
+                // A request of no bytes may stand at the very end.
+                let fits = offset.saturating_add(u64::from(len)) <= capacity_sectors;
+                if fits { offset } else { offset % capacity_sectors }
+            });
             String::new()
         }
     };
@@ -172,6 +176,16 @@ mod tests {
         let ragged = Trace { due: vec![1], ..Trace::default() };
         let error = remap(ragged, Bytes(1), Rule::Modulo).expect_err("ragged");
         assert!(matches!(error, Error::Malformed(Malformed::Ragged { .. })));
+    }
+
+    #[test]
+    fn a_request_of_no_bytes_stays_at_the_end() {
+        let mut trace = Trace::default();
+        trace.streams.push(Stream { name: "data".to_owned() });
+        let (due, offset) = (Nanos(0), Bytes(MIB));
+        trace.push(Request { due, offset, len: 0, op: Op::Read, stream: 0 });
+        let out = remap(trace, Bytes(MIB), Rule::Modulo).expect("fits");
+        assert_eq!(out.offset, [MIB]);
     }
 
     proptest! {
