@@ -311,8 +311,9 @@ impl<'a> Judge<'a> {
         let valid = rounds.iter().filter(|round| round.is_valid()).count();
         let all = valid < FEWEST_ROUNDS.min(rounds.len());
         let cache = self.profile.write_cache.is_some().then(|| self.profile.without_cache());
+        let streams = self.slices.first().map_or_else(Vec::new, |slice| slice.streams.clone());
         let mut out = Together {
-            trace: Trace::default(),
+            trace: Trace { streams, ..Trace::default() },
             real: [Replayed::default(), Replayed::default()],
             simulated: Vec::new(),
             without_cache: cache.as_ref().map(|_| Vec::new()),
@@ -422,4 +423,125 @@ pub fn curve(name: &str, times: &[u64]) -> Curve {
         shares().map(|share| (stats::quantile_sorted(&sorted, share), share)).collect()
     };
     Curve { name: name.to_owned(), points }
+}
+
+#[cfg(test)]
+mod tests {
+    use stats::change::Change;
+    use trace::{Request, Stream};
+    use units::{Bytes, Nanos};
+
+    use super::*;
+
+    /// So many reads and writes in turns, a millisecond apart.
+    fn trace_of(count: u64) -> Trace {
+        let mut trace = Trace { streams: vec![Stream::default()], ..Trace::default() };
+        for index in 0..count {
+            let op = if index % 2 == 0 { Op::Read } else { Op::Write };
+            let (due, offset) = (Nanos(index * 1_000_000), Bytes(index * 4096));
+            let request = Request { due, offset, len: 4096, op, stream: 0 };
+            trace.push_captured(request, Nanos(10), 0, 1);
+        }
+        trace
+    }
+
+    fn replayed(times: &[u64], valid: bool) -> Replayed {
+        let certificate = probe::replay::Certificate { valid, ..Default::default() };
+        Replayed { response_ns: times.to_vec(), service_ns: times.to_vec(), certificate }
+    }
+
+    fn change(factor: f64) -> Change {
+        Change { factor, low: factor * 0.95, high: factor * 1.05 }
+    }
+
+    /// A validation of 20,000 requests with these times of reads and writes.
+    fn validated(a: [u64; 2], b: [u64; 2], simulated: [u64; 2], drift: &[Drift]) -> Validation {
+        let trace = trace_of(20_000);
+        // Spread around the mean, the same on every side.
+        let times = |[read, write]: [u64; 2]| -> Vec<u64> {
+            let one = |index: u64| if index.is_multiple_of(2) { read } else { write };
+            (0..20_000).map(|index| one(index) * (90 + index % 21) / 100).collect()
+        };
+        let real = [replayed(&times(a), true), replayed(&times(b), true)];
+        let sides = Sides {
+            trace: &trace,
+            real: [&real[0], &real[1]],
+            simulated: &times(simulated),
+            without_cache: None,
+            block_ns: BLOCK_NS,
+            drift,
+        };
+        compare(&sides, 1)
+    }
+
+    #[test]
+    fn the_verdict_is_on_the_whole_interval() {
+        let real = [100_000, 200_000];
+        let near = validated(real, [101_000, 202_000], [102_000, 204_000], &[]);
+        assert_eq!((near.verdict(), near.help().as_str()), (Verdict::Met, ""));
+        assert!(near.verdict_words().ends_with("meets its aim of 0.050"), "{near:?}");
+        let far = validated(real, [101_000, 202_000], [150_000, 300_000], &[]);
+        assert_eq!(far.verdict(), Verdict::Missed);
+        let noisy = validated(real, [140_000, 280_000], [150_000, 300_000], &[]);
+        assert_eq!(noisy.verdict(), Verdict::Undecided, "an aim of 0.6 would let it pass");
+        assert!(noisy.help().contains("idle machine"), "{}", noisy.help());
+        let of = |low, high| {
+            let mut error = near.simulated.pooled;
+            error.error_ratio_interval = Some((low, high));
+            Verdict::of(&error, &near.noise_floor.pooled, 0.05)
+        };
+        assert_eq!(of(0.02, 0.05), Verdict::Met);
+        assert_eq!(of(0.04, 0.06), Verdict::Undecided);
+        assert_eq!(of(0.051, 0.06), Verdict::Missed);
+        let short = Comparison { error_ratio_interval: None, ..near.simulated.pooled };
+        let verdict = Verdict::of(&short, &near.noise_floor.pooled, 0.05);
+        assert_eq!(verdict, Verdict::Undecided);
+    }
+
+    /// A disk that has become a quarter slower at writes, and a model of what it was before.
+    #[test]
+    fn drift_is_taken_out_of_the_kind_that_it_is_of() {
+        let drift = [
+            Drift { kind: Kind::SmallWrite, load: None, replay: Some(change(1.25)) },
+            Drift { kind: Kind::LargeWrite, load: None, replay: Some(change(3.0)) },
+        ];
+        let real = [100_000, 250_000];
+        let found = validated(real, real, [100_000, 200_000], &drift);
+        assert_eq!(found.verdict(), Verdict::Missed, "the verdict is on E as measured");
+        assert!(found.simulated.pooled.error_ratio > 0.1);
+        let without = found.without_drift.as_ref().unwrap();
+        assert!(without.pooled.error_ratio < 1e-4, "{:?}", without.pooled);
+        let words = found.drift_words();
+        assert!(words.contains("small writes +25 % (+19 to +31)"), "{words}");
+        assert!(found.help().contains("run the study again"), "{}", found.help());
+        let unknown = validated(real, real, [100_000, 200_000], &[]);
+        assert_eq!((unknown.without_drift, unknown.drift.len()), (None, 0));
+    }
+
+    #[test]
+    fn rounds_stand_one_behind_the_other_and_late_ones_are_left_out() {
+        let profile = read_profile("intel-p3700").unwrap();
+        let slices = [trace_of(10), trace_of(20)];
+        let judge = Judge { profile, slices: &slices, seed: 1, slice_ns: 19_000_001 };
+        let round = |slice: usize, valid| {
+            let count = slices[slice].count();
+            // One that ends with requests that are not issued has no times for them.
+            let (a, b) = (replayed(&vec![5; count], valid), replayed(&vec![7; count - 1], true));
+            Round { slice, a, b, references: Vec::new() }
+        };
+        let mut rounds = vec![round(0, true), round(1, false), round(1, true), round(0, true)];
+        let all = judge.together(&rounds).unwrap();
+        assert_eq!((all.trace.count(), all.late_rounds), (60, 0), "three others are too few");
+        rounds.push(round(1, true));
+        let found = judge.together(&rounds).unwrap();
+        assert_eq!((found.trace.count(), found.late_rounds), (60, 1));
+        assert_eq!(found.trace.validate(), Ok(()));
+        assert_eq!(found.trace.due[10], 19_000_001, "the second round counts from its own start");
+        assert_eq!(found.certificates.len(), 8);
+        for times in [&found.real[0].response_ns, &found.real[1].response_ns, &found.simulated] {
+            assert_eq!(times.len(), 60);
+        }
+        assert_eq!(found.real[1].response_ns[8..11], [7, 0, 7]);
+        assert_ne!(found.simulated[..10], found.simulated[30..40], "other draws");
+    }
 }

@@ -74,13 +74,30 @@ fn interrupted_killed_and_resumed_it_ends_with_a_report() {
     assert_eq!(finish(child).code, None);
     let oltp = fs::read(run_dir.join("oltp.json")).unwrap();
 
-    // The third time it goes on where it was, to the end.
+    // kill -9 in the middle of the replay: whole rounds are kept.
+    let child = command(dir.path(), &arguments).spawn().unwrap();
+    let partial = run_dir.join("replay.partial.jsonl");
+    wait_for(&partial);
+    let lines = || fs::read_to_string(&partial).unwrap_or_default().matches('\n').count();
+    while lines() == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "-KILL");
+    assert_eq!(finish(child).code, None);
+    let kept: Value =
+        serde_json::from_str(fs::read_to_string(&partial).unwrap().lines().next().unwrap())
+            .unwrap();
+
+    // The fourth time it goes on where it was, to the end.
     let ran = run(dir.path(), &arguments);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
     let last = ran.out.lines().last().unwrap();
     assert_eq!(last, format!("Report: {}", run_dir.join("report.html").display()));
     assert!(ran.out.lines().count() <= 40, "more than a screen:\n{}", ran.out);
     assert_eq!(fs::read(run_dir.join("oltp.json")).unwrap(), oltp, "a done stage was done again");
+    let rounds: Vec<Value> =
+        serde_json::from_slice(&fs::read(run_dir.join("replay.json")).unwrap()).unwrap();
+    assert!(rounds[0] == kept, "a whole round was replayed again");
     check_run(&run_dir);
 
     // The report can be made again, and as JSON.
