@@ -13,6 +13,7 @@
 mod account;
 pub mod block;
 pub mod cpu;
+mod device;
 pub mod diskstats;
 mod error;
 pub mod server;

@@ -15,28 +15,11 @@
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::Classified;
 
-use crate::scenarios::ScenarioResult;
-use crate::validation::{Validation, Verdict, aim};
+use crate::scenarios::{Prediction, ScenarioResult};
+use crate::validation::{NOISE_MAX, Validation, Verdict, aim};
 
 /// A class that carries less of the waiting is not named as the worst.
 const SHARE_MIN: f64 = 0.1;
-
-/// E of the disk against itself from which on nothing can be told: an aim of half as much again
-/// would let any simulation pass.
-pub const NOISE_MAX: f64 = 0.2;
-
-/// What the load would do on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prediction {
-    /// Transactions of all kinds per minute.
-    pub transactions_per_min: f64,
-    /// New orders per minute.
-    pub new_orders_per_min: f64,
-    /// Lower end of the transactions per minute.
-    pub transactions_per_min_low: f64,
-    /// Upper end.
-    pub transactions_per_min_high: f64,
-}
 
 /// Where the simulation errs, by the time that the load waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

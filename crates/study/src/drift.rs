@@ -15,10 +15,6 @@ use stats::change::{Change, change};
 use crate::Error;
 use crate::run_dir::RunDir;
 
-/// The measurements around the load, and those around and within the probe.
-pub(crate) const OF_LOAD: &str = "references-load.json";
-pub(crate) const OF_FIT: &str = "references-fit.json";
-
 /// Drift of one kind of request. Factors above 1: the disk was slower than when it was fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drift {

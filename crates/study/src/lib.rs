@@ -10,15 +10,19 @@
 //! directory; a resumed run has the configuration it started with.
 
 pub mod advice;
+pub mod artifacts;
 pub mod assumed;
 pub mod captures;
 pub mod compare;
+mod context;
 pub mod cost;
+mod curves;
 pub mod doctor;
 pub mod drift;
 pub mod error;
 pub mod file;
 pub mod machine;
+pub mod observe;
 pub mod page;
 mod partial;
 pub mod pipeline;

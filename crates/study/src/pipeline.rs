@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use events::{Ending, Event, Sink, Step, Warning};
 
+use crate::artifacts::{self, MACHINE};
+use crate::context::{Context, warnings_name};
 use crate::file::{Plan, StudyFile};
 use crate::result::StudyResult;
 use crate::run_dir::{self, RunDir, RunLog};
@@ -36,12 +38,6 @@ pub struct Ended {
     pub stopped_in: Option<&'static str>,
 }
 
-/// The environment variable by which a step in a process of its own knows whom it must not outlive.
-pub const PARENT: &str = "WEARMARK_PARENT";
-
-/// The machine's fingerprint in a run directory.
-const MACHINE: &str = "machine.json";
-
 /// A stage: its name, the artifact that says it is done, and what it does.
 struct Stage {
     name: &'static str,
@@ -51,63 +47,18 @@ struct Stage {
     run: fn(&Context<'_>) -> Result<(), Error>,
 }
 
-/// What every stage is given.
-pub(crate) struct Context<'a> {
-    /// The run directory.
-    pub run: &'a RunDir,
-    /// Name of the stage.
-    pub stage: &'static str,
-    /// Seconds that it takes about.
-    pub expected_s: f64,
-    /// The study.
-    pub study: &'a StudyFile,
-    /// Events and cancellation.
-    pub log: &'a RunLog<'a>,
-}
-
-impl Context<'_> {
-    /// Whether the user asked to stop. A stage that sees this returns without its artifact.
-    pub fn cancelled(&self) -> bool {
-        self.log.cancelled()
-    }
-
-    /// Ends the stage with its artifact. Its warnings are stored first: once the artifact is there
-    /// the stage never runs again, and they would be lost.
-    pub fn finish<T: serde::Serialize>(&self, artifact: &str, value: &T) -> Result<(), Error> {
-        self.run.write_json(&warnings_name(self.stage), &collapse(self.log.warnings()))?;
-        self.run.write_json(artifact, value)
-    }
-
-    /// Reports a warning.
-    pub fn warn(&self, warning: Warning) {
-        self.log.emit(Event::Warning(warning));
-    }
-
-    /// Reports progress of a stage of one step by the time that it took so far.
-    pub fn progress_of(&self, doing: &str, elapsed_s: f64, expected_s: f64) {
-        let done = (elapsed_s / expected_s).min(0.95);
-        self.progress(self.stage, done, doing, Some((expected_s - elapsed_s).max(0.0)));
-    }
-
-    /// Reports progress of a stage that has none of its own.
-    pub fn progress(&self, stage: &str, done: f64, doing: &str, eta_s: Option<f64>) {
-        let (stage, doing) = (stage.to_owned(), doing.to_owned());
-        self.log.emit(Event::Progress { stage, done, doing, eta_s });
-    }
-}
-
 /// A study that asks what the captured I/O of this disk would do on simulated devices.
 const SIMULATED: &[Stage] = &[
     Stage {
         name: "oltp",
-        artifact: stages::oltp::RESULT,
+        artifact: artifacts::LOAD.name,
         expected_s: |study| stages::oltp::expected_s(study),
         writes_bytes: |study| stages::oltp::writes_bytes(study),
         run: stages::oltp::run,
     },
     Stage {
         name: "probe",
-        artifact: stages::probe::MEASUREMENTS,
+        artifact: artifacts::MEASUREMENTS.name,
         expected_s: |study| match study.probe.plan {
             Plan::Quick => study.probe.budget.as_secs_f64(),
             Plan::Full => 36_000.0,
@@ -117,28 +68,28 @@ const SIMULATED: &[Stage] = &[
     },
     Stage {
         name: "fit",
-        artifact: stages::fit::FIT,
+        artifact: artifacts::FIT.name,
         expected_s: |_| 1.0,
         writes_bytes: |_| 0,
         run: stages::fit::run,
     },
     Stage {
         name: "replay",
-        artifact: stages::replay::REPLAY,
+        artifact: artifacts::REPLAY.name,
         expected_s: stages::replay::expected_s,
         writes_bytes: stages::replay::writes_bytes,
         run: stages::replay::run,
     },
     Stage {
         name: "validate",
-        artifact: stages::validate::VALIDATION,
+        artifact: artifacts::VALIDATION.name,
         expected_s: |_| 5.0,
         writes_bytes: |_| 0,
         run: stages::validate::run,
     },
     Stage {
         name: "scenarios",
-        artifact: stages::scenarios::SCENARIOS,
+        artifact: artifacts::SCENARIOS.name,
         expected_s: |_| 2.0,
         writes_bytes: |_| 0,
         run: stages::scenarios::run,
@@ -150,28 +101,28 @@ const SIMULATED: &[Stage] = &[
 const RUN_ON_DEVICES: &[Stage] = &[
     Stage {
         name: "load",
-        artifact: stages::places::LOADED,
+        artifact: artifacts::LOADED.name,
         expected_s: stages::places::load_s,
         writes_bytes: |study| study.oltp.bytes(),
         run: stages::places::load,
     },
     Stage {
         name: "capture",
-        artifact: stages::oltp::RESULT,
+        artifact: artifacts::LOAD.name,
         expected_s: stages::places::run_s,
         writes_bytes: stages::places::run_bytes,
         run: stages::places::capture,
     },
     Stage {
         name: "predict",
-        artifact: stages::places::PREDICTED,
+        artifact: artifacts::PREDICTED.name,
         expected_s: |study| 4.0 * (1.0 + study.scenario.len() as f64),
         writes_bytes: |_| 0,
         run: stages::places::predict,
     },
     Stage {
         name: "measure",
-        artifact: stages::places::PLACES,
+        artifact: artifacts::PLACES.name,
         expected_s: |study| stages::places::runs(study) as f64 * stages::places::run_s(study),
         writes_bytes: |study| stages::places::runs(study) * stages::places::run_bytes(study),
         run: stages::places::measure,
@@ -217,8 +168,8 @@ pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ende
         enough_space(study, run.path())?;
     }
     // Also where a run was killed before it came that far.
-    if !run.has(MACHINE) {
-        run.write_json(MACHINE, &machine::fingerprint(run.path()))?;
+    if !run.has(MACHINE.name) {
+        run.save(&MACHINE, &machine::fingerprint(run.path()))?;
     }
     let stages = stages(study);
     let stopped_in = walk(stages, &run, study, &log)?;
@@ -265,30 +216,6 @@ fn run_stage(stage: &Stage, context: &Context<'_>) -> Result<(), Error> {
     done
 }
 
-/// Where the warnings of a stage are, which live as long as its artifact.
-fn warnings_name(stage: &str) -> String {
-    format!("warnings-{stage}.json")
-}
-
-/// One warning per code: the first, with the number of those like it. Forty cells that were all
-/// disturbed by the same load are one thing to know, and `events.jsonl` has every one.
-fn collapse(warnings: Vec<Warning>) -> Vec<Warning> {
-    let mut kept: Vec<(Warning, usize)> = Vec::new();
-    for warning in warnings {
-        match kept.iter_mut().find(|(first, _)| first.code == warning.code) {
-            Some((_, more)) => *more += 1,
-            None => kept.push((warning, 0)),
-        }
-    }
-    let counted = kept.into_iter().map(|(mut warning, more)| {
-        if more > 0 {
-            warning.message = format!("{} (and {more} more like it)", warning.message);
-        }
-        warning
-    });
-    counted.collect()
-}
-
 fn enough_space(study: &StudyFile, place: &Path) -> Result<(), Error> {
     let needed = study.space_needed();
     match doctor::free_bytes(place) {
@@ -302,7 +229,7 @@ fn enough_space(study: &StudyFile, place: &Path) -> Result<(), Error> {
 }
 
 /// Warnings of all stages that ended.
-pub(crate) fn warnings(run: &RunDir, study: &StudyFile) -> Vec<Warning> {
+fn warnings(run: &RunDir, study: &StudyFile) -> Vec<Warning> {
     // The last stage has none: its artifact holds those of all others.
     let read = |stage: &Stage| {
         run.read_json::<Vec<Warning>>(&warnings_name(stage.name)).unwrap_or_default()
@@ -312,7 +239,8 @@ pub(crate) fn warnings(run: &RunDir, study: &StudyFile) -> Vec<Warning> {
 
 /// The last stage: the page, then the result, whose presence says that the run is complete.
 fn report(context: &Context<'_>) -> Result<(), Error> {
-    let result = StudyResult::gather(context.run, context.study)?;
+    let warnings = warnings(context.run, context.study);
+    let result = StudyResult::gather(context.run, context.study, warnings)?;
     context
         .run
         .write("report.html", report::html(&page::page(context.run, &result)?).as_bytes())?;
@@ -333,6 +261,7 @@ mod tests {
     use events::Quiet;
 
     use super::*;
+    use crate::run_dir::Artifact;
     use crate::run_dir::fault;
 
     /// Stages that take no time: each warns twice and writes what a real one does, an intermediate
@@ -345,7 +274,8 @@ mod tests {
             context.warn(Warning::new(stage, "first", format!("{stage} warns")));
             context.warn(Warning::new(stage, "first", format!("{stage} warns again")));
             context.run.write_json(&format!("{stage}-part.json"), &stage)?;
-            context.finish(&format!("{stage}.json"), &format!("{stage} is done"))
+            let name = if stage == "one" { "one.json" } else { "two.json" };
+            context.finish(&Artifact::new(name), &format!("{stage} is done"))
         };
         Stage { name, artifact, expected_s: |_| 0.0, writes_bytes: |_| 0, run }
     }
@@ -355,8 +285,8 @@ mod tests {
         let study = StudyFile::parse("[study]\nname = 's'\n", Path::new("s.toml"))?;
         let (run, _) = RunDir::open_or_create(runs, "s", "config")?;
         let log = RunLog::open(&run, &Quiet)?;
-        if !run.has(MACHINE) {
-            run.write_json(MACHINE, &"this one")?;
+        if !run.has(MACHINE.name) {
+            run.write_json(MACHINE.name, &"this one")?;
         }
         assert_eq!(walk(QUICK, &run, &study, &log)?, None);
         run.write(run_dir::RESULT, b"{}")?;

@@ -7,18 +7,18 @@ use events::Warning;
 use oltp::OltpResult;
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::advice::{Advice, Judged, LimitingError};
+use crate::artifacts::{ACCOUNTS, LOAD, MACHINE, PLACES, SCENARIOS, VALIDATION};
 use crate::drift::Drift;
 use crate::file::StudyFile;
-use crate::pipeline;
+use crate::observe::Accounts;
 use crate::predictions::read_run;
 use crate::prove::Place;
 use crate::run_dir::{self, RunDir};
 use crate::runs::Run;
 use crate::scenarios::ScenarioResult;
-use crate::stages;
 use crate::validation::{Validation, Verdict};
-use crate::{Error, stages::oltp::Accounts};
 
 /// Version of the shape of `result.json`.
 pub const SCHEMA: u32 = 1;
@@ -169,24 +169,24 @@ pub struct OperationSummary {
 }
 
 impl StudyResult {
-    /// Collects the artifacts of a run.
-    pub fn gather(run: &RunDir, study: &StudyFile) -> Result<Self, Error> {
-        let oltp: OltpResult = run.read_json(stages::oltp::RESULT)?;
+    /// Collects the artifacts of a run, and the warnings of its stages.
+    pub fn gather(run: &RunDir, study: &StudyFile, warnings: Vec<Warning>) -> Result<Self, Error> {
+        let oltp = run.read(&LOAD)?;
         let mut result = Self {
             schema: SCHEMA,
             wearmark: env!("CARGO_PKG_VERSION").to_owned(),
             result_class: oltp.result_class.clone(),
             study: study.clone(),
-            machine: run.read_json("machine.json")?,
+            machine: run.read(&MACHINE)?,
             oltp: OltpSummary::default(),
             validation: None,
             scenarios: Vec::new(),
             advice: None,
             places: Vec::new(),
-            warnings: pipeline::warnings(run, study),
+            warnings,
         };
         if study.is_run_on_devices() {
-            result.places = run.read_json(stages::places::PLACES)?;
+            result.places = run.read(&PLACES)?;
             let captured = captured(run)?;
             let accounts = captured.accounts_of_io();
             result.oltp = summary(&oltp, accounts.as_ref());
@@ -195,11 +195,11 @@ impl StudyResult {
             }
             return Ok(result);
         }
-        let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
-        let validation: Validation = run.read_json(stages::validate::VALIDATION)?;
+        let accounts = run.read(&ACCOUNTS)?;
+        let validation = run.read(&VALIDATION)?;
         let checked = ValidationSummary::of(&validation);
         result.oltp = summary(&oltp, Some(&accounts));
-        result.scenarios = run.read_json(stages::scenarios::SCENARIOS)?;
+        result.scenarios = run.read(&SCENARIOS)?;
         result.advice = Some(Advice::of(
             &result.scenarios,
             oltp.transactions_per_s * 60.0,

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -107,6 +108,16 @@ impl RunDir {
         read_json(&self.join(name))
     }
 
+    /// Reads an artifact.
+    pub fn read<T: DeserializeOwned>(&self, artifact: &Artifact<T>) -> Result<T, Error> {
+        self.read_json(artifact.name)
+    }
+
+    /// Writes an artifact.
+    pub fn save<T: Serialize>(&self, artifact: &Artifact<T>, value: &T) -> Result<(), Error> {
+        self.write_json(artifact.name, value)
+    }
+
     /// Removes a file or folder of the run, if it is there.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.join(name);
@@ -117,6 +128,21 @@ impl RunDir {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A JSON file of a run: its name and what it holds.
+#[derive(Debug)]
+pub struct Artifact<T> {
+    /// Its name in the run directory.
+    pub name: &'static str,
+    holds: PhantomData<fn() -> T>,
+}
+
+impl<T> Artifact<T> {
+    /// The artifact of this name.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, holds: PhantomData }
     }
 }
 

@@ -10,8 +10,20 @@ use serde::{Deserialize, Serialize};
 use trace::Trace;
 
 use crate::Error;
-use crate::advice::Prediction;
 use crate::assumed::{self, Count};
+
+/// What the load would do on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Transactions of all kinds per minute.
+    pub transactions_per_min: f64,
+    /// New orders per minute.
+    pub new_orders_per_min: f64,
+    /// Lower end of the transactions per minute.
+    pub transactions_per_min_low: f64,
+    /// Upper end.
+    pub transactions_per_min_high: f64,
+}
 
 /// What one device would make of the captured run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@
 //! since the fit ([`crate::drift`]). The verdict is on E as measured. It takes the whole interval:
 //! where that lies on both sides of the aim, E cannot be told from it.
 
-use probe::reference::Kind;
+use probe::reference::{Kind, Measured};
 use profile::Profile;
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::{
@@ -21,12 +21,14 @@ use stats::error_ratio::{
 use trace::{Op, Trace};
 
 use crate::Error;
-use crate::advice::NOISE_MAX;
 use crate::drift::Drift;
-use crate::pipeline::Context;
-use crate::scenarios::read_profile;
-use crate::stages::fit::PROFILE;
-use crate::stages::replay::{FEWEST_ROUNDS, Round};
+
+/// E of the disk against itself from which on nothing can be told: an aim of half as much again
+/// would let any simulation pass.
+pub const NOISE_MAX: f64 = 0.2;
+
+/// Rounds that always run, where the study allows as many.
+pub const FEWEST_ROUNDS: usize = 4;
 
 /// Times of one replay, in the order of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,26 @@ pub struct Replayed {
     pub service_ns: Vec<u64>,
     /// How exactly the schedule was kept.
     pub certificate: probe::replay::Certificate,
+}
+
+/// One slice, replayed twice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Which slice, in the order of the trace.
+    pub slice: usize,
+    /// Run A.
+    pub a: Replayed,
+    /// Run B, which came first in every other round.
+    pub b: Replayed,
+    /// The reference measurements before either.
+    pub references: Vec<Measured>,
+}
+
+impl Round {
+    /// Whether both replays kept their schedule.
+    pub fn is_valid(&self) -> bool {
+        self.a.certificate.valid && self.b.certificate.valid
+    }
 }
 
 /// The outcome of a validation.
@@ -292,11 +314,10 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// With the profile that the study fitted.
-    pub(crate) fn new(context: &Context<'_>, slices: &'a [Trace]) -> Result<Self, Error> {
-        let profile = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
+    /// With a profile and the slices of a trace.
+    pub(crate) fn new(profile: Profile, slices: &'a [Trace], seed: u64) -> Self {
         let slice_ns = slices.iter().map(|slice| slice.span().0 + 1).max().unwrap_or(1);
-        Ok(Self { profile, slices, seed: context.study.study.seed, slice_ns })
+        Self { profile, slices, seed, slice_ns }
     }
 
     /// What stays together when intervals are drawn: a third of a slice, so that four rounds are
@@ -432,6 +453,7 @@ mod tests {
     use units::{Bytes, Nanos};
 
     use super::*;
+    use crate::scenarios::read_profile;
 
     /// So many reads and writes in turns, a millisecond apart.
     fn trace_of(count: u64) -> Trace {

@@ -27,7 +27,7 @@ pub fn install() {
 /// Asks to be stopped when the wearmark that started this process as a step of its own has ended.
 pub fn end_with_parent() {
     use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-    let Ok(parent) = std::env::var(study::pipeline::PARENT) else { return };
+    let Ok(parent) = std::env::var(study::prove::PARENT) else { return };
     _ = set_parent_process_death_signal(Some(Signal::TERM));
     // It may have ended before that.
     if Pid::as_raw(getppid()).to_string() != parent {

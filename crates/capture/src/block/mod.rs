@@ -15,7 +15,6 @@
 //! Invariants: every request in the trace was issued and completed within the capture; `losses`
 //! counts what the kernel dropped plus what our own limit dropped.
 
-pub mod device;
 pub(crate) mod fiemap;
 pub(crate) mod join;
 mod points;
@@ -24,11 +23,11 @@ use std::path::Path;
 
 use trace::{Origin, Stream, Trace};
 
+use crate::device::{self, Device};
 use crate::diskstats::{DiskCounter, DiskStats};
 use crate::sqlite::{FileClass, FileInfo};
 use crate::tracefs::Collector;
 use crate::{Error, Unavailable};
-use device::Device;
 use fiemap::Extents;
 use join::{Joined, Paired};
 use points::BlockReader;

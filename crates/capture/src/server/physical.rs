@@ -73,7 +73,7 @@ impl PhysicalCapture {
     pub fn start(server: &Server) -> Result<Self, Unavailable> {
         let mut disks: Vec<Disk> = Vec::new();
         for directory in server.directories() {
-            let device = block::device::of(directory).map_err(|error| {
+            let device = crate::device::of(directory).map_err(|error| {
                 Unavailable::new(error.to_string(), "Put the server's files on local disks.")
             })?;
             let known = disks.iter().position(|disk| disk.number == device.number);

@@ -22,7 +22,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::class::Server;
-use crate::block::{device, fiemap};
+use crate::block::fiemap;
+use crate::device;
 use crate::now_ns;
 
 /// Time between two looks.

@@ -6,24 +6,20 @@ mod device;
 mod devices;
 mod places;
 pub mod trace;
-pub(crate) mod transactions;
 mod validation;
 
 pub use places::ranking;
 
-use fit::measurement::Measurements;
-use oltp::OltpResult;
 use report::{Page, format};
 
 use crate::Error;
 use crate::advice::Advice;
+use crate::artifacts::{ACCOUNTS, FIT, LOAD, MEASUREMENTS, VALIDATION};
 use crate::file::StudyFile;
 use crate::result::{StudyResult, ValidationSummary, captured};
 use crate::run_dir::RunDir;
-use crate::stages;
-use crate::stages::fit::FitReport;
-use crate::stages::oltp::Accounts;
-use crate::validation::{Validation, Verdict};
+use crate::runs::transactions;
+use crate::validation::Verdict;
 
 /// Builds the page of a run.
 pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
@@ -65,11 +61,11 @@ fn load_words(study: &StudyFile) -> String {
 
 /// A study whose other devices are simulated with the captured I/O.
 fn simulated(page: Page, run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
-    let oltp: OltpResult = run.read_json(stages::oltp::RESULT)?;
-    let accounts: Accounts = run.read_json(stages::oltp::ACCOUNTS)?;
-    let measured: Measurements = run.read_json(stages::probe::MEASUREMENTS)?;
-    let fit: FitReport = run.read_json(stages::fit::FIT)?;
-    let checked: Validation = run.read_json(stages::validate::VALIDATION)?;
+    let oltp = run.read(&LOAD)?;
+    let accounts = run.read(&ACCOUNTS)?;
+    let measured = run.read(&MEASUREMENTS)?;
+    let fit = run.read(&FIT)?;
+    let checked = run.read(&VALIDATION)?;
     Ok(headline(page, result)
         .section(devices::section(result))
         .section(transactions::section(&oltp, Some(&accounts)))

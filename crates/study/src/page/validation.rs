@@ -4,6 +4,7 @@ use report::{Axis, Column, Figure, Section, Series, Style, Table, format};
 use stats::change::Change;
 use stats::error_ratio::Comparison;
 
+use crate::curves;
 use crate::drift::Drift;
 use crate::validation::{OperationError, Validation, with_interval};
 
@@ -81,7 +82,7 @@ fn figure(operation: &OperationError) -> Figure {
     let name = operation.op.name();
     let series = operation.curves.iter().map(|curve| {
         let points = curve.points.iter().map(|&(ns, share)| (ns as f64, share * 100.0)).collect();
-        let points = super::device::slower(points);
+        let points = curves::slower(points);
         let style = if curve.name.starts_with("real") { Style::Line } else { Style::Dashed };
         Series::new(curve.name.clone(), style, points)
     });
@@ -89,7 +90,7 @@ fn figure(operation: &OperationError) -> Figure {
         format!("validate-{name}"),
         format!("Response times of {name}s, simulated and real"),
         Axis::log10("Response time", "ns"),
-        super::device::slower_axis("Requests"),
+        curves::slower_axis("Requests"),
         series.collect(),
     )
     .source("after Wang et al. 2010, figs. 4-5")

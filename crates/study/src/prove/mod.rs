@@ -19,6 +19,7 @@ use oltp::OltpResult;
 use profile::Profile;
 use serde::{Deserialize, Serialize};
 
+pub use step::PARENT;
 use step::Served;
 pub(crate) use step::{Watch, Workshop};
 

@@ -15,8 +15,10 @@ use serde::Deserialize;
 use super::{Place, Predicted};
 use crate::Error;
 use crate::file::StudyFile;
-use crate::pipeline::PARENT;
 use crate::run_dir::RunDir;
+
+/// The environment variable by which a step in a process of its own knows whom it must not outlive.
+pub const PARENT: &str = "WEARMARK_PARENT";
 
 /// Longest that an emulator may take to mount and to unmount.
 const MOUNT_BOUND: Duration = Duration::from_mins(2);

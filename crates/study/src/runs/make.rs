@@ -11,7 +11,7 @@ use trace::{Op, Trace};
 
 use super::{Run, server};
 use crate::Error;
-use crate::stages::oltp::{Capture, observe};
+use crate::observe::{Capture, observe};
 
 /// What the database of a run is, beyond its options.
 pub enum Target<'a> {

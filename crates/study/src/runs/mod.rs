@@ -12,6 +12,7 @@ mod make;
 pub mod page;
 mod server;
 mod start;
+pub(crate) mod transactions;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +25,7 @@ use predict::Limit;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::stages::oltp::Accounts;
+use crate::observe::Accounts;
 
 pub use make::{FROM_START, Made, Target, make};
 pub use start::StartReads;

@@ -5,8 +5,7 @@ use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
 
 use super::compare::{Compared, Verdict};
-use super::{Run, RunSet, ServerRun};
-use crate::page::transactions;
+use super::{Run, RunSet, ServerRun, transactions};
 
 /// The page of a set.
 pub fn page(set: &RunSet, title: &str) -> Page {

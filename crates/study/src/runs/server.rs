@@ -20,7 +20,7 @@ use super::make::Made;
 use super::start::{StartReads, StartWatch};
 use super::{Run, ServerRun};
 use crate::Error;
-use crate::stages::oltp::Capture;
+use crate::observe::Capture;
 
 /// Makes one run; `instance` is none for a server that was there already.
 pub(super) fn make(

@@ -2,21 +2,12 @@
 //! then run in rounds. Each run is kept as it ends; a resumed study goes on after the last.
 
 use crate::Error;
+use crate::artifacts::{LOAD, LOADED, PLACES, PREDICTED};
+use crate::context::Context;
 use crate::file::StudyFile;
 use crate::partial::Partial;
-use crate::pipeline::Context;
 use crate::prove::{Place, Run, Watch, Workshop, run_of};
 
-use super::oltp::RESULT;
-
-/// Says that the database is loaded.
-pub const LOADED: &str = "loaded.json";
-/// The captured run with its accounts, as `wearmark predict` reads it.
-pub const CAPTURED_RUN: &str = "captured-run.json";
-/// The artifact of the predictions: the places, without runs.
-pub const PREDICTED: &str = "predictions.json";
-/// The artifact of the runs: the places with them.
-pub const PLACES: &str = "places.json";
 /// Runs so far, each with the index of its place.
 const PARTIAL: &str = "places.partial.jsonl";
 
@@ -54,7 +45,7 @@ pub(crate) fn load(context: &Context<'_>) -> Result<(), Error> {
     if !workshop.is_loaded() && workshop.load(&watch)?.is_none() {
         return Ok(());
     }
-    context.finish(LOADED, &context.study.oltp)
+    context.finish(&LOADED, &context.study.oltp)
 }
 
 /// Runs the load here and captures it.
@@ -67,7 +58,7 @@ pub(crate) fn capture(context: &Context<'_>) -> Result<(), Error> {
     for warning in &result.warnings {
         context.warn(warning.clone());
     }
-    context.finish(RESULT, &result)
+    context.finish(&LOAD, &result)
 }
 
 /// Predicts the load at every place.
@@ -85,14 +76,14 @@ pub(crate) fn predict(context: &Context<'_>) -> Result<(), Error> {
             Err(why) => place.not_predicted = Some(why.to_string()),
         }
     }
-    context.finish(PREDICTED, &places)
+    context.finish(&PREDICTED, &places)
 }
 
 /// Runs the load at every place, in rounds.
 pub(crate) fn measure(context: &Context<'_>) -> Result<(), Error> {
     let study = context.study;
     let workshop = Workshop::new(context.run, study)?;
-    let mut places: Vec<Place> = context.run.read_json(PREDICTED)?;
+    let mut places = context.run.read(&PREDICTED)?;
     let (mut partial, done) = Partial::<(usize, Run)>::open(context.run, PARTIAL)?;
     let order = order(study.oltp.rounds, &runs_at(context, &places));
     let (total, mut at) = (order.len(), done.len());
@@ -120,7 +111,7 @@ pub(crate) fn measure(context: &Context<'_>) -> Result<(), Error> {
         context.warn(warning.clone());
     }
     workshop.remove()?;
-    context.finish(PLACES, &places)?;
+    context.finish(&PLACES, &places)?;
     context.run.remove(PARTIAL)
 }
 

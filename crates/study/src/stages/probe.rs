@@ -9,13 +9,12 @@ use probe::reference::{self, Measured};
 use probe::{Options, PlanKind};
 
 use crate::Error;
-use crate::drift::{OF_FIT, References};
+use crate::artifacts::{MEASUREMENTS, REFERENCES_OF_FIT};
+use crate::context::Context;
+use crate::drift::References;
 use crate::file::Plan;
 use crate::partial::Partial;
-use crate::pipeline::Context;
 
-/// The artifact.
-pub const MEASUREMENTS: &str = "measurements.json";
 /// Cells measured so far, one JSON document per line.
 const PARTIAL: &str = "measurements.partial.jsonl";
 
@@ -71,8 +70,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     if context.cancelled() {
         return Ok(());
     }
-    context.run.write_json(OF_FIT, &measured)?;
-    context.finish(MEASUREMENTS, &result)?;
+    context.run.save(&REFERENCES_OF_FIT, &measured)?;
+    context.finish(&MEASUREMENTS, &result)?;
     context.run.remove(PARTIAL_REFERENCES)?;
     context.run.remove(PARTIAL)
 }

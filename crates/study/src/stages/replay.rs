@@ -8,51 +8,27 @@
 
 use events::{Event, Sink};
 use io::target::{self, Need, Prepared, TargetSpec};
-use probe::reference::{self, Measured};
+use probe::reference;
 use probe::replay::{Mode, ReplayOptions, replay_on};
-use serde::{Deserialize, Serialize};
 use trace::Trace;
 use units::Nanos;
 
-use super::oltp::DEVICE_TRACE;
 use crate::Error;
+use crate::artifacts::{DEVICE_TRACE, PROFILE, REPLAY};
+use crate::context::Context;
 use crate::drift::References;
 use crate::file::StudyFile;
 use crate::partial::Partial;
-use crate::pipeline::Context;
-use crate::validation::{Judge, Replayed, Verdict};
+use crate::scenarios::read_profile;
+use crate::validation::{FEWEST_ROUNDS, Judge, Replayed, Round, Verdict};
 
-/// The artifact.
-pub const REPLAY: &str = "replay.json";
 /// Rounds so far, one JSON document per line.
 const PARTIAL: &str = "replay.partial.jsonl";
 
 /// Slices that the replayed part of a trace is cut into.
 pub const SLICES: usize = 6;
-/// Rounds that always run, where the study allows as many.
-pub const FEWEST_ROUNDS: usize = 4;
 /// E is looked at after so many rounds: half of them ran A first.
 const ROUNDS_AT_ONCE: usize = 2;
-
-/// One slice, replayed twice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Round {
-    /// Which slice, in the order of the trace.
-    pub slice: usize,
-    /// Run A.
-    pub a: Replayed,
-    /// Run B, which came first in every other round.
-    pub b: Replayed,
-    /// The reference measurements before either.
-    pub references: Vec<Measured>,
-}
-
-impl Round {
-    /// Whether both replays kept their schedule.
-    pub fn is_valid(&self) -> bool {
-        self.a.certificate.valid && self.b.certificate.valid
-    }
-}
 
 /// Seconds that the stage takes at most.
 pub(crate) fn expected_s(study: &StudyFile) -> f64 {
@@ -72,7 +48,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let trace = replayed_part(context)?;
     let slices = slices(&trace);
     let (mut partial, mut rounds) = Partial::<Round>::open(context.run, PARTIAL)?;
-    let judge = Judge::new(context, &slices)?;
+    let judge = judge(context, &slices)?;
     let mut disk = None;
     while !is_enough(context, &judge, &rounds)? {
         let disk = match &mut disk {
@@ -86,8 +62,14 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     if context.cancelled() {
         return Ok(());
     }
-    context.finish(REPLAY, &rounds)?;
+    context.finish(&REPLAY, &rounds)?;
     context.run.remove(PARTIAL)
+}
+
+/// Compares rounds with the profile that the study fitted.
+pub(crate) fn judge<'a>(context: &Context<'_>, slices: &'a [Trace]) -> Result<Judge<'a>, Error> {
+    let profile = read_profile(&context.run.join(PROFILE).to_string_lossy())?;
+    Ok(Judge::new(profile, slices, context.study.study.seed))
 }
 
 /// Whether no further round is needed, or allowed.

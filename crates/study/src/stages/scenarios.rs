@@ -1,23 +1,17 @@
 //! The captured transactions on the fitted profile and on the study's other devices.
 
-use oltp::{Kind, OltpResult};
+use oltp::Kind;
 
-use super::fit::PROFILE;
-use super::oltp::{DEVICE_TRACE, RESULT};
 use crate::Error;
 use crate::advice::{LimitingError, predict};
-use crate::pipeline::Context;
+use crate::artifacts::{DEVICE_TRACE, LOAD, PROFILE, SCENARIOS, VALIDATION};
+use crate::context::Context;
 use crate::scenarios::{read_text, simulate_swept};
-use crate::stages::validate::VALIDATION;
-use crate::validation::Validation;
-
-/// The artifact.
-pub const SCENARIOS: &str = "scenarios.json";
 
 /// Runs the stage.
 pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let trace = formats::own::read(&context.run.join(DEVICE_TRACE))?;
-    let result: OltpResult = context.run.read_json(RESULT)?;
+    let result = context.run.read(&LOAD)?;
     let all: u64 = result.transactions.iter().map(|kind| kind.count).sum();
     let share = result.of(Kind::NewOrder).map_or(0, |kind| kind.count) as f64 / all.max(1) as f64;
     let seed = context.study.study.seed;
@@ -38,8 +32,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     if context.cancelled() {
         return Ok(());
     }
-    let validation: Validation = context.run.read_json(VALIDATION)?;
+    let validation = context.run.read(&VALIDATION)?;
     let error = LimitingError::of(&validation);
     predict(&mut results, result.transactions_per_s * 60.0, &error);
-    context.finish(SCENARIOS, &results)
+    context.finish(&SCENARIOS, &results)
 }

@@ -2,26 +2,24 @@
 
 use probe::reference::Measured;
 
-use super::replay::{REPLAY, Round, replayed_part, slices};
+use super::replay::{judge, replayed_part, slices};
 use crate::Error;
-use crate::drift::{OF_FIT, OF_LOAD, drift};
-use crate::pipeline::Context;
-use crate::validation::{self, Judge, Sides};
-
-/// The artifact.
-pub const VALIDATION: &str = "validation.json";
+use crate::artifacts::{REFERENCES_OF_FIT, REFERENCES_OF_LOAD, REPLAY, VALIDATION};
+use crate::context::Context;
+use crate::drift::drift;
+use crate::validation::{self, Sides};
 
 /// Runs the stage.
 pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let trace = replayed_part(context)?;
     let slices = slices(&trace);
-    let rounds: Vec<Round> = context.run.read_json(REPLAY)?;
-    let judge = Judge::new(context, &slices)?;
+    let rounds = context.run.read(&REPLAY)?;
+    let judge = judge(context, &slices)?;
     let together = judge.together(&rounds)?;
     let replays: Vec<Measured> =
         rounds.iter().flat_map(|round| round.references.iter().cloned()).collect();
-    let fit: Vec<Measured> = context.run.read_json(OF_FIT)?;
-    let load: Vec<Measured> = context.run.read_json(OF_LOAD)?;
+    let fit = context.run.read(&REFERENCES_OF_FIT)?;
+    let load = context.run.read(&REFERENCES_OF_LOAD)?;
     let sides = Sides {
         trace: &together.trace,
         real: [&together.real[0], &together.real[1]],
@@ -33,5 +31,5 @@ pub(crate) fn run(context: &Context<'_>) -> Result<(), Error> {
     let mut validation = validation::compare(&sides, context.study.study.seed);
     validation.certificates = together.certificates;
     validation.late_rounds = together.late_rounds;
-    context.finish(VALIDATION, &validation)
+    context.finish(&VALIDATION, &validation)
 }

@@ -127,7 +127,7 @@ fn table(measured: &Measurements) -> String {
 /// `wearmark fit`
 pub fn fit(arguments: &Fit, context: &Context) -> anyhow::Result<Outcome> {
     let path = if arguments.measurements.is_dir() {
-        arguments.measurements.join(study::stages::probe::MEASUREMENTS)
+        arguments.measurements.join(study::artifacts::MEASUREMENTS.name)
     } else {
         arguments.measurements.clone()
     };

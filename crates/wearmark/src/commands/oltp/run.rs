@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ::oltp::{Database, Kind};
 use capture::server::TransactionIo;
 use report::format;
+use study::observe::Capture;
 use study::runs::{Made, Run, RunSet, make, page};
-use study::stages::oltp::Capture;
 
 use super::target::{Opened, data_seed, dataset, options, run_seed};
 use super::{Context, Outcome, output};

@@ -4,7 +4,8 @@ use capture::sqlite::{Account, RatePoint};
 use oltp::{OltpResult, Workload};
 use report::{Axis, BarSeries, Column, Figure, Section, Series, Style, Table, format};
 
-use crate::stages::oltp::Accounts;
+use crate::curves;
+use crate::observe::Accounts;
 
 /// Bars of the CPU figure at most.
 const CPU_BARS: usize = 12;
@@ -95,14 +96,14 @@ fn throughput(oltp: &OltpResult) -> Figure {
 fn response(oltp: &OltpResult) -> Figure {
     let kinds = oltp.transactions.iter().filter(|kind| kind.count > 0);
     let series = kinds.map(|kind| {
-        let points = super::device::slower(super::device::thinned(&kind.response_ns));
+        let points = curves::slower(curves::thinned(&kind.response_ns));
         Series::new(kind.kind.name(), Style::Line, points)
     });
     Figure::lines(
         "transaction-response",
         "Response times of transactions",
         Axis::log10("Response time", "ns"),
-        super::device::slower_axis("Transactions"),
+        curves::slower_axis("Transactions"),
         series.collect(),
     )
 }

@@ -1,5 +1,8 @@
 //! Structure that the compiler does not check: which crate may use which, that inner crates stay
-//! pure, that all modules with parts look alike, and that no line is too long.
+//! pure, that the modules of a crate stand above one another, that all modules with parts look
+//! alike, and that no line is too long.
+
+mod circles;
 
 use std::fs;
 use std::path::Path;
@@ -75,7 +78,9 @@ pub fn check() -> anyhow::Result<()> {
     }
     let listed = fs::read_to_string(crate::root().join("docs/reference/warnings.md"))?;
     for name in ORDER {
-        warnings_listed(&crates.join(name).join("src"), &listed, &mut found)?;
+        let source = crates.join(name).join("src");
+        warnings_listed(&source, &listed, &mut found)?;
+        circles::check(&source, &mut found)?;
     }
     for folder in ["crates", "xtask/src", "fuzz/src", "fuzz/fuzz_targets"] {
         sources(&crate::root().join(folder), &mut found)?;
@@ -84,8 +89,8 @@ pub fn check() -> anyhow::Result<()> {
         bail!("tidy:\n  {}", found.join("\n  "));
     }
     println!(
-        "tidy: arrows point inward, inner crates are pure, warnings are documented, modules with \
-         parts have a mod.rs, no line is too long"
+        "tidy: arrows point inward, no modules use each other in a circle, inner crates are pure, \
+         warnings are documented, modules with parts have a mod.rs, no line is too long"
     );
     Ok(())
 }
