@@ -3,8 +3,6 @@
 use sim::transactions::{GroupCommit, Load};
 use trace::{Op, Trace};
 
-use crate::warming::Start;
-
 /// Which server ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
@@ -57,9 +55,10 @@ pub struct Transaction {
     pub turns: u32,
     /// From the request to the answer, ns.
     pub duration_ns: u64,
-    /// Computing and waiting for locks and processors, ns: only its size relative to others is
-    /// used.
+    /// Computing and waiting for locks and processors, ns.
     pub gap_ns: u64,
+    /// Time of the server's task on a processor, ns; 0 where that was not watched.
+    pub cpu_ns: u64,
 }
 
 /// Processor time per transaction, ns.
@@ -71,6 +70,20 @@ pub struct Cpu {
     pub client_ns: f64,
     /// Of kernel threads.
     pub kernel_ns: f64,
+}
+
+/// The start of a load, as it was captured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// Time before the measurement, ns.
+    pub warmup_ns: u64,
+    /// Time of the measurement, ns.
+    pub measure_ns: u64,
+    /// Transactions that had ended and reads of the disk that had been made since the start, at
+    /// some moments in their order.
+    pub reads: Vec<(u64, u64)>,
+    /// Mean size of these reads, bytes.
+    pub read_bytes: u32,
 }
 
 /// A captured run.

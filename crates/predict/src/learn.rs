@@ -8,10 +8,9 @@ use sim::transactions::{
 };
 use trace::Op;
 
-use crate::captured::{Captured, Transaction, quantile};
+use crate::captured::{Captured, Start, Transaction, quantile};
 use crate::log::{self, LogFacts};
-use crate::warming::{self, Start};
-use crate::{Error, background};
+use crate::{Error, background, warming};
 
 /// Most samples that are drawn from.
 const MOST_SAMPLES: usize = 20_000;
@@ -26,8 +25,8 @@ pub(crate) const WAKE_NS: f64 = 15_000.0;
 const CACHED_READ_NS: u64 = 40_000;
 /// Least processor time of the server for a message, ns: nothing is answered for nothing.
 const LEAST_CPU_NS: f64 = 1_000.0;
-/// A sample's processor time over the median of its kind stays within this factor: longer gaps are
-/// waits, not work.
+/// Where switches between tasks were not watched, a sample's processor time over the median of its
+/// kind stays within this factor: longer gaps are waits, not work.
 const SPREAD: f64 = 2.0;
 
 /// A system that can be simulated on any device.
@@ -226,19 +225,9 @@ fn device_reads(captured: &Captured) -> Vec<Vec<usize>> {
 
 fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Templates {
     let all = &captured.transactions;
-    let medians: Vec<f64> = (0..captured.kinds.len())
-        .map(|kind| {
-            let own = all.iter().filter(|one| usize::from(one.kind) == kind);
-            quantile(own.map(|one| one.gap_ns), 0.5).max(1.0)
-        })
-        .collect();
-    // Relative processor time of each: the median of its kind, within a factor its own.
-    let weight = |one: &Transaction| {
-        let median = medians[usize::from(one.kind)];
-        median * (one.gap_ns as f64 / median).clamp(1.0 / SPREAD, SPREAD)
-    };
+    let weight = weights(captured);
     let count = all.len() as f64;
-    let mean_weight = all.iter().map(weight).sum::<f64>() / count;
+    let mean_weight = all.iter().map(&weight).sum::<f64>() / count;
     let mean_turns = all.iter().map(|one| f64::from(one.turns.max(1))).sum::<f64>() / count;
     let commits = commits(captured);
     let leads = (facts.flushes as f64 / commits.max(1) as f64).min(1.0);
@@ -262,6 +251,27 @@ fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Template
         templates.push(one.kind, &sample.steps(captured, data_class));
     }
     templates
+}
+
+/// Processor time of a transaction relative to others: its own where switches between tasks were
+/// watched. Otherwise the time that is no I/O, by the median of its kind and within a factor of it:
+/// kinds that wait for locks then seem to compute more than they do.
+fn weights(captured: &Captured) -> impl Fn(&Transaction) -> f64 {
+    let all = &captured.transactions;
+    let is_watched = all.iter().any(|one| one.cpu_ns > 0);
+    let medians: Vec<f64> = (0..captured.kinds.len())
+        .map(|kind| {
+            let own = all.iter().filter(|one| usize::from(one.kind) == kind);
+            quantile(own.map(|one| one.gap_ns), 0.5).max(1.0)
+        })
+        .collect();
+    move |one| {
+        if is_watched {
+            return one.cpu_ns as f64;
+        }
+        let median = medians[usize::from(one.kind)];
+        median * (one.gap_ns as f64 / median).clamp(1.0 / SPREAD, SPREAD)
+    }
 }
 
 /// Locks that transactions of order entry queue for, in the order of their classes, each with the

@@ -64,7 +64,14 @@ fn captured() -> Captured {
         physical.push_captured(request(at + 50, Op::Write, 8192, 1, place), Nanos(100 * US), 0, 0);
         physical.push_captured(request(at + 200, Op::Flush, 0, 2, 0), Nanos(300 * US), 0, 0);
     }
-    let one = Transaction { number: 0, kind: 0, turns: 1, duration_ns: 800 * US, gap_ns: 120 * US };
+    let one = Transaction {
+        number: 0,
+        kind: 0,
+        turns: 1,
+        duration_ns: 800 * US,
+        gap_ns: 120 * US,
+        cpu_ns: 0,
+    };
     Captured {
         system: System::Postgresql,
         kinds: vec![KindOf { name: "update".to_owned(), writes: true }],
@@ -101,6 +108,26 @@ fn processor_time_is_that_of_the_accounts() {
     let mean = templates.iter().map(|(_, steps)| of(steps)).sum::<f64>() / 1_000.0;
     let mean = mean + learned.setup.log.leader_cpu_ns as f64;
     assert!((mean / 150_000.0 - 1.0).abs() < 0.001, "{mean}");
+}
+
+#[test]
+fn kinds_that_wait_for_locks_do_not_seem_to_compute() {
+    let mut captured = captured();
+    captured.kinds.push(KindOf { name: "look".to_owned(), writes: false });
+    // Every other transaction computes as much without waiting for a lock.
+    for one in captured.transactions.iter_mut().skip(1).step_by(2) {
+        (one.kind, one.gap_ns) = (1, 20 * US);
+    }
+    let of_kind = |captured: &Captured, kind: u16| {
+        let learned = learn(captured).unwrap();
+        let own = learned.setup.templates.iter().filter(|(own, _)| *own == kind);
+        let cpu = |step: &Step| if let Step::Cpu(ns) = step { *ns } else { 0 };
+        own.flat_map(|(_, steps)| steps).map(cpu).sum::<u64>() as f64 / 500.0
+    };
+    assert!(of_kind(&captured, 0) > 2.5 * of_kind(&captured, 1));
+    captured.transactions.iter_mut().for_each(|one| one.cpu_ns = 90 * US);
+    let ratio = of_kind(&captured, 0) / of_kind(&captured, 1);
+    assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
 }
 
 #[test]
@@ -231,6 +258,33 @@ fn empty_caches_are_filled_by_transactions_and_not_by_time() {
     let learned = learn(&captured).unwrap();
     let none = predict(&learned, &asked, "one", &|| vec![device(1.0, 1.0, 1.0)]);
     assert_eq!(none, Err(Error::Lacks("the start of its load")));
+}
+
+/// While caches are empty a kind that asks for more pages reads more of them.
+#[test]
+fn kinds_read_by_what_they_ask_for() {
+    let mut captured = captured();
+    captured.kinds.push(KindOf { name: "look".to_owned(), writes: false });
+    let last = captured.logical.due.last().copied().unwrap() / US;
+    for number in (1..=1_000u32).step_by(2) {
+        captured.transactions[number as usize - 1].kind = 1;
+        let read = request(last + u64::from(number), Op::Read, 8192, 0, u64::from(number) * 8192);
+        // The page cache has it by now.
+        captured.logical.push_captured(read, Nanos(3 * US), 0, number);
+    }
+    captured.start = Some(Start {
+        warmup_ns: 0,
+        measure_ns: 10_000_000 * US,
+        reads: vec![(10_000, 20_000)],
+        read_bytes: 8192,
+    });
+    let learned = learn(&captured).unwrap();
+    let question = Question { from_start: true, ..Question::default() };
+    let make = || vec![device(5_000_000.0, 100_000.0, 300_000.0)];
+    let found = predict(&learned, &question, "one", &make).unwrap();
+    let p50 = |kind: usize| found.kinds[kind].response_ns_p50 as f64 / 1e6;
+    // Two reads of 5 ms by the mean transaction: four by each that looks, none by the others.
+    assert!(p50(0) < 2.0 && (p50(1) / 20.0 - 1.0).abs() < 0.1, "{} {}", p50(0), p50(1));
 }
 
 /// An embedded database: 900 transactions of the writer (ten reads in each of the first 300, then a

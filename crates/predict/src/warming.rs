@@ -6,6 +6,7 @@
 //! transactions since its start, hold for a device of any speed.
 
 use sim::transactions::{Templates, Warming};
+use trace::Op;
 
 use crate::captured::Captured;
 
@@ -13,20 +14,6 @@ use crate::captured::Captured;
 const STRETCH: u64 = 32;
 /// And lasts until the number of transactions has grown by this factor.
 const GROWTH: f64 = 1.1;
-
-/// The start of a load, as it was captured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Start {
-    /// Time before the measurement, ns.
-    pub warmup_ns: u64,
-    /// Time of the measurement, ns.
-    pub measure_ns: u64,
-    /// Transactions that had ended and reads of the disk that had been made since the start, at
-    /// some moments in their order.
-    pub reads: Vec<(u64, u64)>,
-    /// Mean size of these reads, bytes.
-    pub read_bytes: u32,
-}
 
 /// What is read beyond the reads of the templates.
 pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> Option<Warming> {
@@ -48,10 +35,35 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
         extra_reads.pop();
     }
     let bytes = start.read_bytes.max(512);
+    let by_kind = by_kind(captured);
     (!extra_reads.is_empty()).then(|| Warming {
         extra_reads,
+        by_kind,
         class,
         bytes,
         span: captured.span_of_reads().max(u64::from(bytes)),
     })
+}
+
+/// Reads of each kind over those of a mean transaction. Whatever the server asks the system for is
+/// read from the disk while the page cache is empty, so its calls tell the kinds apart.
+fn by_kind(captured: &Captured) -> Vec<f64> {
+    let kinds = captured.kinds.len();
+    let Some((_, chains)) = captured.logical.captured() else { return Vec::new() };
+    let (mut reads, mut transactions) = (vec![0u64; kinds], vec![0u64; kinds]);
+    for one in &captured.transactions {
+        transactions[usize::from(one.kind)] += 1;
+    }
+    for at in Captured::of(&captured.logical, "data", Op::Read) {
+        let number = (chains.transaction[at] as usize).checked_sub(1);
+        if let Some(one) = number.and_then(|index| captured.transactions.get(index)) {
+            reads[usize::from(one.kind)] += 1;
+        }
+    }
+    let mean = reads.iter().sum::<u64>() as f64 / captured.transactions.len().max(1) as f64;
+    if mean == 0.0 {
+        return Vec::new();
+    }
+    let of_kind = reads.iter().zip(&transactions);
+    of_kind.map(|(reads, count)| *reads as f64 / (*count).max(1) as f64 / mean).collect()
 }

@@ -1,7 +1,7 @@
 //! The system calls that are watched, and their tracepoints' events.
 //!
 //! Tracepoints `syscalls:sys_enter_*` and `sys_exit_*` (CONFIG_FTRACE_SYSCALLS), and
-//! `task:task_newtask` for new processes and threads. Only calls that move bytes of files or change
+//! `task:task_newtask` for new processes and threads, and `sched:sched_switch`. Only calls that move bytes of files or change
 //! what a descriptor means are on the list. Fields are found by name in each tracepoint's `format`.
 //!
 //! Invariant: an event is decoded without looking at any memory but its own. Tested on fixture
@@ -43,6 +43,8 @@ pub(super) enum Kind {
     Wait,
     /// A task is born.
     Born,
+    /// A processor goes from one task to another.
+    Switch,
 }
 
 /// Which side of a call a tracepoint shows.
@@ -120,7 +122,11 @@ pub(super) fn list(system: System, options: Options) -> (Vec<Wanted>, Vec<Point>
         let optional = !matches!(kind, Kind::ReadAt | Kind::WriteAt | Kind::Flush | Kind::Open)
             || name.ends_with('2')
             || name.contains("adv");
-        let system = if kind == Kind::Born { "task" } else { "syscalls" };
+        let system = match kind {
+            Kind::Born => "task",
+            Kind::Switch => "sched",
+            _ => "syscalls",
+        };
         wanted.push(Wanted { system, name, filter: filter.to_owned(), optional });
         let task = Field { offset: 4, size: 4 };
         points.push(Point { call, kind, side, names, task, fields: Vec::new() });
@@ -143,6 +149,10 @@ pub(super) fn list(system: System, options: Options) -> (Vec<Wanted>, Vec<Point>
     if options.client_turns {
         let name = "sys_exit_recvfrom".to_owned();
         add(name, u8::MAX, Kind::Received, Side::Exit, &["ret"], "ret > 0");
+    }
+    if options.processors {
+        let names = &["prev_pid", "next_pid"];
+        add("sched_switch".to_owned(), u8::MAX, Kind::Switch, Side::Enter, names, "");
     }
     let names = &["pid", "clone_flags"];
     add("task_newtask".to_owned(), u8::MAX, Kind::Born, Side::Enter, names, "");
@@ -204,7 +214,7 @@ ID: 700
 
     #[test]
     fn both_sides_share_their_number() {
-        let all = Options { client_turns: true, waits: true };
+        let all = Options { client_turns: true, waits: true, processors: true };
         let (wanted, points) = list(System::Mariadb, all);
         assert_eq!(wanted.len(), points.len());
         for (call, (name, ..)) in (0u8..).zip(CALLS) {
@@ -215,8 +225,8 @@ ID: 700
         let (without, _) = list(System::Mariadb, Options::default());
         assert_eq!(
             wanted.len() - without.len(),
-            4,
-            "clients and waits are not watched for nothing"
+            5,
+            "clients, waits and processors are not watched for nothing"
         );
     }
 }

@@ -22,7 +22,7 @@ use super::calls;
 use super::class::{Class, Server, System};
 use super::files::Target;
 use super::tasks;
-use super::tracker::{Counts, Io, NO_OFFSET, Sleep, Status, Tracked, Tracker, Turn};
+use super::tracker::{Counts, Io, NO_OFFSET, OnProcessor, Sleep, Status, Tracked, Tracker, Turn};
 use crate::Unavailable;
 use crate::tracefs::Collector;
 
@@ -38,6 +38,9 @@ pub struct Options {
     /// When tasks sleep until another one wakes them, so that commits that waited for another's
     /// flush are told from requests that committed nothing. Costs two events per such sleep.
     pub waits: bool,
+    /// When tasks get a processor and leave it, so that computing is told from waiting for locks
+    /// and processors. Costs one event per switch from or to a task of the server.
+    pub processors: bool,
 }
 
 /// A running capture of a server's logical I/O.
@@ -77,6 +80,7 @@ pub struct Logical {
     pub offset_unknown: u64,
     pub(super) turns: Vec<Turn>,
     pub(super) sleeps: Vec<Sleep>,
+    pub(super) runs: Vec<OnProcessor>,
 }
 
 /// A task (process or thread) of the server that did I/O.
@@ -156,7 +160,7 @@ impl ServerCapture {
 }
 
 fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
-    let Tracked { mut ios, turns, sleeps, handles, mut files, roles, counts } = tracked;
+    let Tracked { mut ios, turns, sleeps, runs, handles, mut files, roles, counts } = tracked;
     let mut unresolved = Unresolved::default();
     // Only now is it known what every handle stands for.
     ios.retain(|io| {
@@ -197,6 +201,7 @@ fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
         unresolved,
         turns,
         sleeps,
+        runs,
         ..Logical::default()
     };
     let mut actors: HashMap<u32, u16> = HashMap::new();

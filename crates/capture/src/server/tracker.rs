@@ -82,6 +82,14 @@ pub(super) struct Sleep {
     pub task: u32,
 }
 
+/// A task had a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnProcessor {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub task: u32,
+}
+
 /// How far a capture is, for those who watch it from another thread.
 #[derive(Debug, Default)]
 pub(super) struct Status {
@@ -97,6 +105,7 @@ pub(super) struct Tracked {
     pub ios: Vec<Io>,
     pub turns: Vec<Turn>,
     pub sleeps: Vec<Sleep>,
+    pub runs: Vec<OnProcessor>,
     pub handles: Vec<Handle>,
     pub files: Files,
     /// Name and process of each task that did I/O.
@@ -155,6 +164,8 @@ pub(super) struct Tracker {
     process_of: ByNumber<u32>,
     /// The call that a task is in.
     within: ByNumber<Event>,
+    /// Since when a task has a processor.
+    running: ByNumber<u64>,
     /// Handles by process and descriptor.
     tables: ByNumber<BTreeMap<u32, u32>>,
     /// Handles to be looked up at the end of the poll.
@@ -171,6 +182,7 @@ impl Tracker {
             pending: Vec::new(),
             process_of: ByNumber::default(),
             within: ByNumber::default(),
+            running: ByNumber::default(),
             tables: ByNumber::default(),
             unknown: Vec::new(),
             status,
@@ -248,6 +260,7 @@ impl Tracker {
                 }
             }
             (Kind::Wait, Side::Exit) => self.woken(event),
+            (Kind::Switch, _) => self.switched(event),
             (_, Side::Enter) => {
                 let other = self.within.insert(event.task, event);
                 // A sleep that ended without being woken shows no exit.
@@ -272,11 +285,23 @@ impl Tracker {
         }
     }
 
+    /// A processor went from one task to another; one of them is no task of the server, or both
+    /// are.
+    fn switched(&mut self, event: Event) {
+        let [before, next] = [event.values[0] as u32, event.values[1] as u32];
+        if let Some(start_ns) = self.running.remove(&before).filter(|_| !self.is_full()) {
+            self.tracked.runs.push(OnProcessor { start_ns, end_ns: event.time_ns, task: before });
+        }
+        if self.process_of.contains_key(&next) {
+            self.running.insert(next, event.time_ns);
+        }
+    }
+
     /// Whether as much is kept as may be.
     fn is_full(&self) -> bool {
-        let Tracked { ios, turns, sleeps, .. } = &self.tracked;
-        // Turns and sleeps take half the memory of an I/O.
-        2 * ios.len() + turns.len() + sleeps.len() >= 2 * IO_LIMIT
+        let Tracked { ios, turns, sleeps, runs, .. } = &self.tracked;
+        // All others take half the memory of an I/O.
+        2 * ios.len() + turns.len() + sleeps.len() + runs.len() >= 2 * IO_LIMIT
     }
 
     fn born(&mut self, event: Event) {

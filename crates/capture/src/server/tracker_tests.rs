@@ -154,6 +154,26 @@ fn a_range_of_descriptors_is_closed() {
 }
 
 #[test]
+fn a_task_has_a_processor_from_switch_to_switch() {
+    let mut tracker = tracker();
+    let mut switch = |time_ns, before: u32, next: u32| {
+        let values = [u64::from(before), u64::from(next), 0];
+        tracker.pending.push(event(time_ns, Kind::Switch, Side::Enter, values));
+    };
+    // One that had a processor before the capture, a stranger, and one that goes on elsewhere.
+    switch(5, TASK, 0);
+    switch(10, 0, TASK);
+    switch(30, TASK, CHILD);
+    switch(40, CHILD, TASK);
+    switch(45, TASK, MAIN);
+    switch(60, MAIN, 0);
+    tracker.polled(1000);
+    let run = |start_ns, end_ns, task| OnProcessor { start_ns, end_ns, task };
+    let expected = [run(10, 30, TASK), run(40, 45, TASK), run(45, 60, MAIN)];
+    assert_eq!(tracker.tracked.runs, expected);
+}
+
+#[test]
 fn sleeps_are_kept_and_disturb_no_call() {
     let mut tracker = tracker();
     call(&mut tracker, 10, Kind::Wait, [137, 0, 0], 0);

@@ -13,8 +13,10 @@
 //!   message and from its last answer to its end;
 //! - *shared commit*: where the transaction flushed no log itself, the piece between its last I/O
 //!   and its last answer during which another task flushed the log: group commit;
-//! - *gap*: the rest: computing, waiting for locks and for a processor. It is an upper bound on the
-//!   CPU time; the ratio of the tasks' processor time to it says how loose.
+//! - *gap*: the rest: computing, waiting for locks and for a processor.
+//!
+//! Where switches between tasks were watched, the time that the task had a processor is known too;
+//! it overlaps with the others, since calls compute as well.
 //!
 //! Invariant: the four add up to the transaction's duration. Tested on hand-made sequences.
 
@@ -73,6 +75,9 @@ pub struct TransactionIo {
     pub shared_commit_ns: u64,
     /// The rest: computing and waiting for locks and processors.
     pub gap_ns: u64,
+    /// Time on a processor; 0 where that was not watched.
+    #[serde(default)]
+    pub cpu_ns: u64,
     /// When its own log flush ended, ns from the start of the trace: its commit point. `None` where
     /// it flushed none: it wrote nothing, or another task flushed for it.
     pub commit_ns: Option<u64>,
@@ -100,7 +105,9 @@ pub fn attribute(logical: &mut Logical, spans: &[Span]) -> Vec<TransactionIo> {
         for request in requests {
             chains.transaction[request.index] = number;
         }
-        found.push(sum(number, span, origin, requests, turns, &tasks.log_flushes));
+        let mut made = sum(number, span, origin, requests, turns, &tasks.log_flushes);
+        made.cpu_ns = tasks.runs.get(&span.task).map_or(0, |runs| on_processor(runs, span));
+        found.push(made);
     }
     found
 }
@@ -116,19 +123,22 @@ struct Own {
     log: bool,
 }
 
-/// Requests and client turns by task, and all log flushes; each in the order of time.
+/// Requests, client turns and times on a processor by task, and all log flushes; each in the order
+/// of time.
+#[derive(Default)]
 struct Tasks {
     requests: HashMap<u32, Vec<Own>>,
     /// Time, and whether a message came in.
     turns: HashMap<u32, Vec<(u64, bool)>>,
+    /// Start and end of each time on a processor.
+    runs: HashMap<u32, Vec<(u64, u64)>>,
     /// Start and end.
     log_flushes: Vec<(u64, u64)>,
 }
 
 impl Tasks {
     fn of(logical: &Logical) -> Self {
-        let mut tasks =
-            Self { requests: HashMap::new(), turns: HashMap::new(), log_flushes: Vec::new() };
+        let mut tasks = Self::default();
         let trace = &logical.trace;
         if let Some((service, chains)) = trace.captured() {
             for (index, request) in trace.requests().enumerate() {
@@ -146,6 +156,9 @@ impl Tasks {
         }
         for turn in &logical.turns {
             tasks.turns.entry(turn.task).or_default().push((turn.time_ns, turn.received));
+        }
+        for run in &logical.runs {
+            tasks.runs.entry(run.task).or_default().push((run.start_ns, run.end_ns));
         }
         tasks
     }
@@ -200,6 +213,13 @@ fn sum(
     }
     made.gap_ns = left - made.shared_commit_ns;
     made
+}
+
+/// How much of a span lies within times on a processor.
+fn on_processor(runs: &[(u64, u64)], span: &Span) -> u64 {
+    let first = runs.partition_point(|run| run.1 <= span.start_ns);
+    let own = runs[first..].iter().take_while(|run| run.0 < span.end_ns);
+    own.map(|run| run.1.min(span.end_ns) - run.0.max(span.start_ns)).sum()
 }
 
 /// Time during which the task had nothing to answer, and how often it got something. I/O in that
@@ -262,7 +282,7 @@ mod tests {
 
     use super::*;
     use crate::server::logical::Actor;
-    use crate::server::tracker::Turn;
+    use crate::server::tracker::{OnProcessor, Turn};
 
     const ORIGIN: u64 = 1000;
 
@@ -311,6 +331,19 @@ mod tests {
         assert_eq!((first.reads, first.flushes, first.read_bytes), (1, 1, 100));
         assert_eq!((first.service_ns, first.gap_ns, first.commit_ns), (25, 25, Some(50)));
         assert_eq!(found[1].written_bytes, 100);
+    }
+
+    #[test]
+    fn time_on_a_processor_is_that_within_the_transaction() {
+        let mut logical = logical(&[], &[]);
+        let run = |start: u64, end: u64, task| OnProcessor {
+            start_ns: ORIGIN + start,
+            end_ns: ORIGIN + end,
+            task,
+        };
+        logical.runs = vec![run(2, 9, 7), run(5, 90, 8), run(20, 30, 7), run(35, 60, 7)];
+        let found = attribute(&mut logical, &[span(7, 5, 40), span(7, 41, 50), span(9, 0, 50)]);
+        assert_eq!(found.iter().map(|one| one.cpu_ns).collect::<Vec<_>>(), [0, 4 + 10 + 5, 9]);
     }
 
     #[test]

@@ -69,11 +69,11 @@ fn what_postgresql_counts_is_what_was_captured() {
     let wal = |column| number(&postgresql, &format!("SELECT {column} FROM pg_stat_wal"));
     let (blocks_before, writes_before, syncs_before) =
         (blocks(), wal("wal_write"), wal("wal_sync"));
-    let capture = match ServerCapture::start(&server, Options { client_turns: true, waits: false })
-    {
-        Ok(capture) => capture,
-        Err(unavailable) => return println!("skipped: {unavailable}"),
-    };
+    let capture =
+        match ServerCapture::start(&server, Options { client_turns: true, ..Options::default() }) {
+            Ok(capture) => capture,
+            Err(unavailable) => return println!("skipped: {unavailable}"),
+        };
     // No checkpoint: one that is asked for opens a table, writes it and closes it within one poll
     // on a fast machine, and its pages would count as those of a file that could not be found out.
     postgresql.bench(&["-c", "4", "-t", "2500", "-M", "prepared"]);

@@ -48,7 +48,7 @@ fn run(postgresql: &Postgresql, watch: Watch) -> Cost {
     let server = Server::new(System::Postgresql, postgresql.pid(), postgresql.data());
     postgresql.query("CHECKPOINT").unwrap();
     let turns = watch == Watch::CallsAndTurns;
-    let options = Options { client_turns: turns, waits: turns };
+    let options = Options { client_turns: turns, waits: turns, processors: turns };
     let logical =
         (watch != Watch::Nothing).then(|| ServerCapture::start(&server, options).unwrap());
     let physical =

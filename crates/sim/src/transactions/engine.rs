@@ -97,8 +97,8 @@ pub(super) struct Engine<'a> {
     pub(super) rng: Rng,
     /// Transactions that began.
     pub(super) started: u64,
-    /// Extra reads of transactions so far that were no whole one.
-    pub(super) owed_reads: f64,
+    /// By kind: extra reads of transactions so far that were no whole one.
+    pub(super) owed_reads: Vec<f64>,
     /// Those whom a release of the log wakes.
     pub(super) woken: Vec<u32>,
 }
@@ -131,7 +131,7 @@ impl<'a> Engine<'a> {
             tally: Tally::new(setup),
             rng: Rng::new(setup.seed),
             started: 0,
-            owed_reads: 0.0,
+            owed_reads: vec![0.0; setup.kinds.len()],
             woken: Vec::new(),
             steps,
         }
@@ -307,16 +307,17 @@ impl<'a> Engine<'a> {
 
     fn step(&mut self, id: u32) -> Next {
         let actor = &mut self.actors[id as usize];
-        if actor.extra_reads > 0 {
+        let step = (actor.at < actor.end).then(|| self.steps[actor.at as usize]);
+        // Rows are locked before most pages are read; what is read is read before the commit.
+        if actor.extra_reads > 0 && step.is_none_or(Step::ends_work) {
             actor.extra_reads -= 1;
             self.extra_read(id);
             return Next::Wait;
         }
-        if actor.at == actor.end {
+        let Some(step) = step else {
             self.ended(id);
             return Next::Wait;
-        }
-        let step = self.steps[actor.at as usize];
+        };
         actor.at += 1;
         match step {
             Step::Cpu(ns) => return Next::Compute(self.processors.scaled(ns)),

@@ -223,6 +223,9 @@ pub struct Warming {
     /// Up to which transaction, counted from the start, each of them reads so much more than its
     /// template does; rising. Beyond the last one caches are full.
     pub extra_reads: Vec<(u64, f64)>,
+    /// By kind of transaction: its share of these reads over that of a mean transaction. Empty
+    /// where all kinds read alike.
+    pub by_kind: Vec<f64>,
     /// Index of the file class that is read.
     pub class: u16,
     /// Bytes of a read.
@@ -233,14 +236,17 @@ pub struct Warming {
 
 impl Warming {
     /// Reads that transaction number `number` makes beyond its template's.
-    pub(super) fn extra(&self, number: u64) -> f64 {
+    pub(super) fn extra(&self, number: u64, kind: u16) -> f64 {
         let at = self.extra_reads.partition_point(|(upto, _)| *upto <= number);
-        self.extra_reads.get(at).map_or(0.0, |(_, reads)| *reads)
+        let mean = self.extra_reads.get(at).map_or(0.0, |(_, reads)| *reads);
+        mean * self.by_kind.get(usize::from(kind)).copied().unwrap_or(1.0)
     }
 
-    fn check(&self, classes: usize) -> Result<(), Error> {
+    fn check(&self, classes: usize, kinds: usize) -> Result<(), Error> {
         let rises = self.extra_reads.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let sound = self.extra_reads.iter().all(|(_, reads)| reads.is_finite() && *reads >= 0.0);
+        let means = self.extra_reads.iter().map(|(_, reads)| reads);
+        let sound = means.chain(&self.by_kind).all(|each| each.is_finite() && *each >= 0.0)
+            && (self.by_kind.is_empty() || self.by_kind.len() == kinds);
         if usize::from(self.class) >= classes || self.bytes == 0 || !rises || !sound {
             return Err(Error::Setup("caches fill in a way that cannot be".to_owned()));
         }
@@ -325,7 +331,7 @@ impl Setup {
             self.check_steps(background.rounds.iter().flatten(), false)?;
         }
         if let Some(warming) = &self.warming {
-            warming.check(self.classes.len())?;
+            warming.check(self.classes.len(), self.kinds.len())?;
         }
         for each in &self.templates.each {
             if usize::from(each.kind) >= self.kinds.len() {

@@ -46,6 +46,11 @@ pub enum Step {
 }
 
 impl Step {
+    /// Whether it belongs to the commit, after all else that a transaction does.
+    pub(super) fn ends_work(self) -> bool {
+        matches!(self, Self::Insert(_) | Self::Commit)
+    }
+
     /// Whether virtual time may pass in it.
     pub(super) fn takes_time(self) -> bool {
         match self {

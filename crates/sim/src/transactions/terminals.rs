@@ -61,13 +61,14 @@ impl Engine<'_> {
 
     /// A terminal begins a transaction that was asked for some time ago.
     pub(super) fn start(&mut self, terminal: u32) {
+        let drawn = self.setup.templates.draw(self.started, &mut self.rng);
         if let Some(warming) = &self.setup.warming {
-            self.owed_reads += warming.extra(self.started);
-            let whole = self.owed_reads.floor();
-            self.owed_reads -= whole;
+            let owed = &mut self.owed_reads[usize::from(drawn.kind)];
+            *owed += warming.extra(self.started, drawn.kind);
+            let whole = owed.floor();
+            *owed -= whole;
             self.actors[terminal as usize].extra_reads = whole as u32;
         }
-        let drawn = self.setup.templates.draw(self.started, &mut self.rng);
         self.started += 1;
         let actor = &mut self.actors[terminal as usize];
         (actor.at, actor.end, actor.kind) = (drawn.first, drawn.end, drawn.kind);

@@ -16,12 +16,12 @@ use crate::Error;
 pub fn table(transactions: &[TransactionIo], kind: impl Fn(u16) -> &'static str) -> String {
     let mut text = String::from(
         "transaction,kind,turns,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,\
-         written_bytes,service_ns,client_ns,shared_commit_ns,gap_ns,commit_ns\n",
+         written_bytes,service_ns,client_ns,shared_commit_ns,gap_ns,cpu_ns,commit_ns\n",
     );
     for each in transactions {
         let commit = each.commit_ns.map_or_else(String::new, |ns| ns.to_string());
         text.push_str(&format!(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
             each.number,
             kind(each.kind),
             each.turns,
@@ -37,6 +37,7 @@ pub fn table(transactions: &[TransactionIo], kind: impl Fn(u16) -> &'static str)
             each.client_ns,
             each.shared_commit_ns,
             each.gap_ns,
+            each.cpu_ns,
         ));
     }
     text
@@ -61,6 +62,7 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
     let own = column("transaction")?;
     let (kind, turns) = (column("kind")?, column("turns")?);
     let (duration, gap) = (column("duration_ns")?, column("gap_ns")?);
+    let cpu = column("cpu_ns").ok();
     let kinds: HashMap<&str, u16> = names.iter().copied().zip(0u16..).collect();
     let mut found = Vec::new();
     for (number, line) in (2..).zip(lines) {
@@ -81,6 +83,7 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
             turns: figure(turns)? as u32,
             duration_ns: figure(duration)?,
             gap_ns: figure(gap)?,
+            cpu_ns: cpu.map_or(Ok(0), figure)?,
         });
     }
     Ok(found)
@@ -94,16 +97,23 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_by_its_columns() {
-        let io = |kind, turns| TransactionIo { kind, turns, gap_ns: 5, ..TransactionIo::default() };
+        let io = |kind, turns| TransactionIo {
+            kind,
+            turns,
+            gap_ns: 5,
+            cpu_ns: 3,
+            ..TransactionIo::default()
+        };
         let text = table(&[io(1, 3), io(0, 1)], |kind| NAMES[usize::from(kind)]);
         let found = read_table(Path::new("t.csv"), &text, &NAMES).unwrap();
         assert_eq!(
             found.iter().map(|one| (one.kind, one.turns)).collect::<Vec<_>>(),
             [(1, 3), (0, 1)]
         );
+        assert_eq!((found[0].gap_ns, found[0].cpu_ns), (5, 3));
         let text = "transaction,kind,gap_ns,turns,duration_ns\n1,payment,5,3,9\n";
         let found = read_table(Path::new("t.csv"), text, &NAMES).unwrap()[0];
-        assert_eq!((found.turns, found.duration_ns, found.gap_ns), (3, 9, 5));
+        assert_eq!((found.turns, found.duration_ns, found.gap_ns, found.cpu_ns), (3, 9, 5, 0));
     }
 
     #[test]

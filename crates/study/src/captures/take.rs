@@ -178,7 +178,7 @@ impl Begun {
         };
         let physical = plan.disks.then(|| PhysicalCapture::start(&server));
         let sessions = server.system.has_sessions();
-        let options = Options { client_turns: sessions, waits: sessions };
+        let options = Options { client_turns: sessions, waits: sessions, processors: sessions };
         let logical =
             ServerCapture::start(&server, options).map_err(|no| no_calls(&server, &no))?;
         let roles = RoleClock::start(&server);

@@ -121,7 +121,7 @@ impl<'a> Watch<'a> {
         let server = self.instance.and_then(observed);
         let logical = server.as_ref().filter(|_| self.capture >= Capture::Database);
         let physical = server.as_ref().filter(|_| self.capture >= Capture::BlockLayer);
-        let turns = capture::server::Options { client_turns: true, waits: false };
+        let turns = capture::server::Options { client_turns: true, waits: false, processors: true };
         Begun {
             statistics: Statistics::read(self.system, &self.login).ok(),
             physical: physical.map(PhysicalCapture::start),
