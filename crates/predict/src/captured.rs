@@ -68,7 +68,7 @@ pub struct Cpu {
     pub server_ns: f64,
     /// Of the client's.
     pub client_ns: f64,
-    /// Of kernel threads.
+    /// Of kernel threads and interrupts.
     pub kernel_ns: f64,
 }
 

@@ -14,7 +14,7 @@ use sim::transactions::{
 use trace::{Chains, Op, Stream, Trace};
 
 use crate::captured::{KindOf, Transaction, quantile};
-use crate::learn::{Learned, WAKE_NS, constant_device};
+use crate::learn::{Learned, WAKE_NS, constant_device, slice_ns};
 use crate::{Error, Start};
 
 /// The writer's lane is the first actor of a capture.
@@ -186,7 +186,7 @@ fn setup(captured: &Embedded, readers: u32, templates: Templates) -> Setup {
         processors: Processors {
             count: captured.processors,
             speed: 1.0,
-            discipline: Discipline::RoundRobin { slice_ns: 3_000_000 },
+            discipline: Discipline::Fair { slice_ns: slice_ns(captured.processors) },
             wake_ns: WAKE_NS as u64,
         },
         classes: captured.device.streams.iter().map(class).collect(),

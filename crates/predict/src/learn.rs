@@ -21,6 +21,8 @@ const WAITER_CPU_NS: f64 = 4_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
+/// Calibration makes the wake-up so many times as long at most.
+const MOST_FACTOR: f64 = 8.0;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;
 /// Least processor time of the server for a message, ns: nothing is answered for nothing.
@@ -62,6 +64,13 @@ impl Learned {
     }
 }
 
+/// How long the kernel lets a task run while others wait: `sched_base_slice` of Linux since 6.15,
+/// 0.7 ms on one processor and more by the logarithm of their number (kernel/sched/fair.c,
+/// `get_update_sysctl_factor`).
+pub(crate) fn slice_ns(processors: u32) -> u64 {
+    700_000 * u64::from(1 + processors.clamp(1, 8).ilog2())
+}
+
 /// Learns the system behind a captured run.
 ///
 /// # Errors
@@ -101,7 +110,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         processors: Processors {
             count: captured.processors,
             speed: 1.0,
-            discipline: Discipline::RoundRobin { slice_ns: 3_000_000 },
+            discipline: Discipline::Fair { slice_ns: slice_ns(captured.processors) },
             wake_ns: WAKE_NS as u64,
         },
         classes,
@@ -254,24 +263,36 @@ fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Template
 }
 
 /// Processor time of a transaction relative to others: its own where switches between tasks were
-/// watched. Otherwise the time that is no I/O, by the median of its kind and within a factor of it:
-/// kinds that wait for locks then seem to compute more than they do.
+/// watched, the mean of its kind where they were watched for others of it. Otherwise the time that
+/// is no I/O, by the median of its kind and within a factor of it: kinds that wait for locks then
+/// seem to compute more than they do.
 fn weights(captured: &Captured) -> impl Fn(&Transaction) -> f64 {
     let all = &captured.transactions;
-    let is_watched = all.iter().any(|one| one.cpu_ns > 0);
-    let medians: Vec<f64> = (0..captured.kinds.len())
-        .map(|kind| {
-            let own = all.iter().filter(|one| usize::from(one.kind) == kind);
-            quantile(own.map(|one| one.gap_ns), 0.5).max(1.0)
-        })
-        .collect();
-    move |one| {
+    let overall = mean(all.iter().map(|one| one.cpu_ns).filter(|ns| *ns > 0));
+    let is_watched = overall > 0.0;
+    let of_kind = |kind: usize| {
+        let own = all.iter().filter(move |one| usize::from(one.kind) == kind);
         if is_watched {
-            return one.cpu_ns as f64;
+            let own_mean = mean(own.map(|one| one.cpu_ns).filter(|ns| *ns > 0));
+            if own_mean > 0.0 { own_mean } else { overall }
+        } else {
+            quantile(own.map(|one| one.gap_ns), 0.5).max(1.0)
         }
-        let median = medians[usize::from(one.kind)];
-        median * (one.gap_ns as f64 / median).clamp(1.0 / SPREAD, SPREAD)
+    };
+    let usual: Vec<f64> = (0..captured.kinds.len()).map(of_kind).collect();
+    move |one| {
+        let usual = usual[usize::from(one.kind)];
+        match (is_watched, one.cpu_ns) {
+            (true, 0) => usual,
+            (true, ns) => ns as f64,
+            (false, _) => usual * (one.gap_ns as f64 / usual).clamp(1.0 / SPREAD, SPREAD),
+        }
     }
+}
+
+fn mean(values: impl Iterator<Item = u64>) -> f64 {
+    let (count, sum) = values.fold((0u64, 0), |(count, sum), value| (count + 1, sum + value));
+    sum as f64 / count.max(1) as f64
 }
 
 /// Locks that transactions of order entry queue for, in the order of their classes, each with the
@@ -299,18 +320,20 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     /// A turn is the client computing, a hand-over, the server computing and reading, and a
-    /// hand-over back; the commit is in the last one. A hand-over takes no time itself: it gives
-    /// the processor away and asks for one anew.
+    /// hand-over back; the commit is in the last one, after which the client takes the answer. A
+    /// hand-over takes no time itself: it gives the processor away and asks for one anew.
     fn steps(&self, captured: &Captured, data_class: u16) -> Vec<Step> {
         let logical = &captured.logical;
         let turns = f64::from(self.turns);
-        let (client, server) = ((self.client_ns / turns) as u64, (self.server_ns / turns) as u64);
+        // The client computes before, between and after the turns.
+        let client = (self.client_ns / (turns + 1.0)) as u64;
+        let server = (self.server_ns / turns) as u64;
         let mut steps = Vec::new();
         let mut reads = self.reads.iter();
         let mut locks = self.locks.iter().peekable();
         let reads_per_turn = self.reads.len().div_ceil(self.turns as usize);
         for turn in 0..self.turns {
-            steps.extend([Step::Cpu(client), Step::Client(0)]);
+            steps.extend([Step::Ask(client), Step::Client(0)]);
             let mut computed = 0;
             while let Some((share, lock)) =
                 locks.next_if(|(share, _)| *share * turns < f64::from(turn + 1))
@@ -334,6 +357,7 @@ impl Sample<'_> {
             }
             steps.push(Step::Client(0));
         }
+        steps.push(Step::Ask(client));
         steps
     }
 }
@@ -366,9 +390,11 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
     }
 }
 
-/// Sets one factor on the host's path and the wake-up of processors so that the source itself comes
-/// out as it was measured. Processors are never made faster: where the source comes out too slow
-/// even without path and wake-up, the factor stays at 0 and the difference is told.
+/// Sets a factor on the wake-up of processors so that the source itself comes out as it was
+/// measured: how late a hypervisor or a sleep state lets a task begin is the one time that the
+/// capture does not show. A sync takes as long as its call took, so the host's path of the log
+/// gives what the wake-up takes. Processors are never made faster, nor the wake-up longer than
+/// [`MOST_FACTOR`] allows: what is left then is told, and put to nothing else.
 ///
 /// A capture that others disturbed is left as it is: their load is no property of the host.
 ///
@@ -379,11 +405,11 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
         return Ok(());
     }
     let rate = |factor: f64| -> Result<f64, Error> {
-        let mut setup = with_path(&learned.setup, factor);
+        let mut setup = with_wake(&learned.setup, factor);
         setup.length.max_transactions = 20_000;
         Ok(transactions(&mut [learned.source_device()], &setup)?.transactions_per_s)
     };
-    let (mut low, mut high) = (0.0, 8.0);
+    let (mut low, mut high) = (0.0, MOST_FACTOR);
     for _ in 0..10 {
         let middle = f64::midpoint(low, high);
         if rate(middle)? > learned.captured_per_s {
@@ -394,21 +420,33 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
     }
     let factor = low;
     let reached = rate(factor)? / learned.captured_per_s;
-    learned.setup = with_path(&learned.setup, factor);
+    learned.setup = with_wake(&learned.setup, factor);
     learned.calibration = Some(factor);
     learned.calibrated_to = Some(reached);
     learned.rests_on.push(format!(
-        "a factor of {factor:.2} on host path and wake-up, by which the source itself comes out at \
-         {:+.0} %",
+        "{:.0} us until an idle processor begins, by which the source itself comes out at {:+.0} %",
+        learned.setup.processors.wake_ns as f64 / 1e3,
         (reached - 1.0) * 100.0
     ));
     Ok(())
 }
 
-/// The same system with the path of the host and the wake-up of processors times a factor.
+/// The same system with the wake-up of processors times a factor, and syncs of the log as long as
+/// before.
+fn with_wake(setup: &Setup, factor: f64) -> Setup {
+    let mut setup = setup.clone();
+    let before_ns = setup.processors.wake_ns;
+    setup.processors.wake_ns = (before_ns as f64 * factor) as u64;
+    for delay in setup.classes.iter_mut().flat_map(|class| &mut class.path.flush.0) {
+        let whole_ns = u64::from(*delay) + before_ns;
+        *delay = whole_ns.saturating_sub(setup.processors.wake_ns) as u32;
+    }
+    setup
+}
+
+/// The same system with the path of the host times a factor.
 pub(crate) fn with_path(setup: &Setup, factor: f64) -> Setup {
     let mut setup = setup.clone();
-    setup.processors.wake_ns = (setup.processors.wake_ns as f64 * factor) as u64;
     for class in &mut setup.classes {
         let Path { read, write, flush } = &mut class.path;
         for delays in [read, write, flush] {

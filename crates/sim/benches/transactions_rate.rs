@@ -67,7 +67,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
         processors: Processors {
             count: 2,
             speed: 1.0,
-            discipline: Discipline::RoundRobin { slice_ns: 3_000_000 },
+            discipline: Discipline::Fair { slice_ns: 3_000_000 },
             wake_ns: 5_000,
         },
         classes: vec![class("log"), class("data")],

@@ -39,7 +39,7 @@ pub struct Options {
     /// flush are told from requests that committed nothing. Costs two events per such sleep.
     pub waits: bool,
     /// When tasks get a processor and leave it, so that computing is told from waiting for locks
-    /// and processors. Costs one event per switch from or to a task of the server.
+    /// and processors; for the first few hundred thousand switches from or to a task of the server.
     pub processors: bool,
 }
 

@@ -75,7 +75,7 @@ pub struct TransactionIo {
     pub shared_commit_ns: u64,
     /// The rest: computing and waiting for locks and processors.
     pub gap_ns: u64,
-    /// Time on a processor; 0 where that was not watched.
+    /// Time on a processor; 0 where that was not watched, or not to its end.
     #[serde(default)]
     pub cpu_ns: u64,
     /// When its own log flush ended, ns from the start of the trace: its commit point. `None` where
@@ -106,7 +106,9 @@ pub fn attribute(logical: &mut Logical, spans: &[Span]) -> Vec<TransactionIo> {
             chains.transaction[request.index] = number;
         }
         let mut made = sum(number, span, origin, requests, turns, &tasks.log_flushes);
-        made.cpu_ns = tasks.runs.get(&span.task).map_or(0, |runs| on_processor(runs, span));
+        if span.end_ns <= tasks.runs_seen_ns {
+            made.cpu_ns = tasks.runs.get(&span.task).map_or(0, |runs| on_processor(runs, span));
+        }
         found.push(made);
     }
     found
@@ -132,6 +134,8 @@ struct Tasks {
     turns: HashMap<u32, Vec<(u64, bool)>>,
     /// Start and end of each time on a processor.
     runs: HashMap<u32, Vec<(u64, u64)>>,
+    /// Until when these were watched.
+    runs_seen_ns: u64,
     /// Start and end.
     log_flushes: Vec<(u64, u64)>,
 }
@@ -159,6 +163,7 @@ impl Tasks {
         }
         for run in &logical.runs {
             tasks.runs.entry(run.task).or_default().push((run.start_ns, run.end_ns));
+            tasks.runs_seen_ns = tasks.runs_seen_ns.max(run.end_ns);
         }
         tasks
     }
@@ -342,8 +347,10 @@ mod tests {
             task,
         };
         logical.runs = vec![run(2, 9, 7), run(5, 90, 8), run(20, 30, 7), run(35, 60, 7)];
-        let found = attribute(&mut logical, &[span(7, 5, 40), span(7, 41, 50), span(9, 0, 50)]);
-        assert_eq!(found.iter().map(|one| one.cpu_ns).collect::<Vec<_>>(), [0, 4 + 10 + 5, 9]);
+        let spans = [span(7, 5, 40), span(7, 41, 50), span(9, 0, 50), span(8, 60, 95)];
+        let found = attribute(&mut logical, &spans);
+        // The last one ends when nobody watched any more.
+        assert_eq!(found.iter().map(|one| one.cpu_ns).collect::<Vec<_>>(), [0, 4 + 10 + 5, 9, 0]);
     }
 
     #[test]

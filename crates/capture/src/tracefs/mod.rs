@@ -48,6 +48,8 @@ pub(crate) struct Wanted {
     pub filter: String,
     /// Whether the capture can do without it on a kernel that lacks it.
     pub optional: bool,
+    /// It is switched off after about so many of its events.
+    pub most: Option<u64>,
 }
 
 /// Tells the tasks (thread numbers) to follow.
@@ -143,7 +145,15 @@ struct Instance {
     indices: Vec<Option<usize>>,
     kind: Field,
     enables: Vec<String>,
+    bounded: Vec<Bounded>,
     pipes: Vec<File>,
+}
+
+/// A tracepoint that is switched off after some of its events.
+struct Bounded {
+    index: usize,
+    left: u64,
+    enable: String,
 }
 
 impl Drop for Instance {
@@ -172,8 +182,8 @@ impl Instance {
         let layout =
             PageLayout { commit_offset: 8, commit_size: 8, data_offset: 16, page_size: 4096 };
         let kind = Field { offset: 0, size: 2 };
-        let (indices, enables, pipes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut instance = Self { path, layout, indices, kind, enables, pipes };
+        let (indices, enables, bounded, pipes) = Default::default();
+        let mut instance = Self { path, layout, indices, kind, enables, bounded, pipes };
         instance.set_up(&root, wanted, tasks, &mut reader).map_err(|error| {
             Unavailable::new(format!("tracefs refuses the capture: {error}"), REMEDY_KERNEL)
         })?;
@@ -230,7 +240,11 @@ impl Instance {
             self.indices.resize(id + 1, None);
         }
         self.indices[id] = Some(index);
-        self.enables.push(format!("{folder}/enable"));
+        let enable = format!("{folder}/enable");
+        if let Some(left) = point.most {
+            self.bounded.push(Bounded { index, left, enable: enable.clone() });
+        }
+        self.enables.push(enable);
         Ok(())
     }
 
@@ -290,9 +304,16 @@ impl Instance {
                     let index = id.and_then(|id| *self.indices.get(id)?);
                     if let Some(index) = index {
                         reader.event(index, time, event);
+                        for own in self.bounded.iter_mut().filter(|own| own.index == index) {
+                            own.left = own.left.saturating_sub(1);
+                        }
                     }
                 });
             }
+        }
+        let over = self.bounded.iter().position(|own| own.left == 0);
+        if let Some(over) = over.map(|at| self.bounded.swap_remove(at)) {
+            let _ = self.write(&over.enable, "0");
         }
         // An event stamped before we began may still have been in the making: a safe distance.
         reader.polled(begin_ns.saturating_sub(1_000_000));
@@ -368,7 +389,7 @@ mod tests {
     fn start() -> Result<Collector<Deaf>, Unavailable> {
         let filter = format!("dev == {}", 250 << 20);
         let (system, name) = ("block", "block_rq_issue".to_owned());
-        let point = Wanted { system, name, filter, optional: false };
+        let point = Wanted { system, name, filter, optional: false, most: None };
         Collector::start("deaf", vec![point], None, Deaf)
     }
 

@@ -123,7 +123,7 @@ impl<'a> Engine<'a> {
             events: Events::default(),
             actors: vec![Actor { then: Then::Rest, ..Actor::default() }; count],
             tasks,
-            processors: Processors::new(&setup.processors),
+            processors: Processors::new(&setup.processors, count),
             locks: Locks::new(&setup.locks),
             log: LogState::new(&setup.log),
             storage: Storage::new(devices, &setup.classes, count),
@@ -217,13 +217,12 @@ impl<'a> Engine<'a> {
     fn burst(&mut self, id: u32) {
         self.computed(id);
         let actor = &self.actors[id as usize];
-        let left = actor.burst.left;
-        let next = if left > 0 {
-            self.processors.next(id, true)
+        let next = if actor.burst.left > 0 {
+            self.processors.next(Some((id, actor.burst)))
         } else if let Some(ns) = self.advance(id) {
             return self.go_on(id, ns);
         } else {
-            self.processors.next(id, false)
+            self.processors.next(None)
         };
         if let Some(next) = next {
             self.processors.run(
@@ -245,7 +244,7 @@ impl<'a> Engine<'a> {
         actor.waits[Wait::Cpu] += ran;
         actor.waits[Wait::RunQueue] += passed - ran;
         actor.since = self.now;
-        self.processors.used_ns += ran;
+        self.processors.ran(id, actor.burst, ran);
     }
 
     /// Charges the wait that is over.
@@ -320,7 +319,10 @@ impl<'a> Engine<'a> {
         };
         actor.at += 1;
         match step {
-            Step::Cpu(ns) => return Next::Compute(self.processors.scaled(ns)),
+            Step::Cpu(ns) | Step::Ask(ns) => {
+                actor.burst.of_client = matches!(step, Step::Ask(_));
+                return Next::Compute(self.processors.scaled(ns));
+            }
             Step::Client(ns) => {
                 actor.wait = Wait::Client as usize;
                 self.events.push(self.now + ns, What::Go(id));

@@ -8,7 +8,7 @@
 //! the devices. So the number of terminals, the rate, the processors, the devices and the commit
 //! rule can be asked about.
 //!
-//! - **Processors** ([`Processors`]): round-robin slices or processor sharing.
+//! - **Processors** ([`Processors`]): slices for the task that ran least, or processor sharing.
 //! - **Log** ([`Log`]): PostgreSQL's rule (`XLogFlush`: own position flushed, or wait for the
 //!   holder of the write lock, or lead; the leader writes and flushes all that was inserted before
 //!   it began; all waiters wake and look again) or InnoDB's (row locks are released before the
@@ -18,7 +18,7 @@
 //!   rising order, so there is no deadlock.
 //! - **Background** ([`Background`]): rounds of steps by time or by transactions.
 //! - **Caches that fill** ([`Warming`]): extra reads by the number of transactions since the start,
-//!   in front of the steps of a template.
+//!   by the kind of each, before it commits.
 //! - **Devices**: one per file class or shared; a [`model::Queued`] one sees every arrival. Where
 //!   two or more of these work at the same time, completions are looked for in steps of 1 us.
 //!

@@ -1,12 +1,16 @@
 //! Processors: who runs, who waits to run.
 //!
-//! Round robin: as many actors run as there are processors, the others queue; one that has used its
-//! slice goes to the end while anybody waits. Processor sharing (Kleinrock, Queueing Systems 2,
+//! Fair: as many tasks run as there are processors, the others queue; the next is the one that has
+//! run least, and one that has used its slice queues again. This is what Linux does since 2.6.23
+//! (CFS) and 6.6 (EEVDF; Stoica and Abdel-Wahab 1995), for tasks of equal weight and without queues
+//! of single processors: a task that computes much waits for those that compute little. Who sleeps
+//! collects no claim: it wakes with no less than what the last chosen one had run. A client and the
+//! task that serves it are two. Processor sharing (Kleinrock, Queueing Systems 2,
 //! section 4.4): each of n actors advances at the rate `min(1, c / n)`; the attained service is one
 //! number for all, so that the next to finish is the smallest of their targets.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use super::events::{Events, What};
 use super::setup::{self, Discipline};
@@ -18,9 +22,15 @@ pub(super) struct Processors {
     slowness: f64,
     wake_ns: u64,
     slice_ns: u64,
-    /// Round robin: processors that run somebody.
+    /// Fair: processors that run somebody.
     busy: u32,
-    queue: VecDeque<u32>,
+    /// Who waits: what its task had run, the order of coming, the actor.
+    queue: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    came: u64,
+    /// What each actor's task has run, and its client's, ns.
+    had: Vec<[u64; 2]>,
+    /// What the last one chosen had.
+    floor: u64,
     sharing: Option<Sharing>,
     /// Processor time used so far, ns.
     pub(super) used_ns: u64,
@@ -33,6 +43,8 @@ pub(super) struct Burst {
     pub(super) left: u64,
     /// Of these, in the slice that runs.
     pub(super) slice: u64,
+    /// Whether the actor's client wants it.
+    pub(super) of_client: bool,
 }
 
 #[derive(Debug, Default)]
@@ -46,9 +58,9 @@ struct Sharing {
 }
 
 impl Processors {
-    pub(super) fn new(setup: &setup::Processors) -> Self {
+    pub(super) fn new(setup: &setup::Processors, actors: usize) -> Self {
         let (slice_ns, sharing) = match setup.discipline {
-            Discipline::RoundRobin { slice_ns } => (slice_ns, None),
+            Discipline::Fair { slice_ns } => (slice_ns, None),
             Discipline::Sharing => (u64::MAX, Some(Sharing::default())),
         };
         Self {
@@ -57,7 +69,10 @@ impl Processors {
             wake_ns: setup.wake_ns,
             slice_ns,
             busy: 0,
-            queue: VecDeque::new(),
+            queue: BinaryHeap::new(),
+            came: 0,
+            had: vec![[0; 2]; actors],
+            floor: 0,
             sharing,
             used_ns: 0,
         }
@@ -88,8 +103,23 @@ impl Processors {
             self.busy += 1;
             self.run(actor, self.wake_ns, burst, now, events);
         } else {
-            self.queue.push_back(actor);
+            self.wait(actor, *burst);
         }
+    }
+
+    /// An actor queues.
+    fn wait(&mut self, actor: u32, burst: Burst) {
+        let had = &mut self.had[actor as usize][usize::from(burst.of_client)];
+        *had = (*had).max(self.floor);
+        self.queue.push(Reverse((*had, self.came, actor)));
+        self.came += 1;
+    }
+
+    /// An actor has run for so long.
+    pub(super) fn ran(&mut self, actor: u32, burst: Burst, ns: u64) {
+        let had = &mut self.had[actor as usize][usize::from(burst.of_client)];
+        *had = (*had).max(self.floor) + ns;
+        self.used_ns += ns;
     }
 
     /// The actor that runs wants to go on for `ns`.
@@ -123,19 +153,20 @@ impl Processors {
         events.push(now + wake_ns + burst.slice, What::Burst(actor));
     }
 
-    /// Who runs next on the processor that `left` leaves; with `again` it queues once more.
-    pub(super) fn next(&mut self, left: u32, again: bool) -> Option<u32> {
+    /// Who runs next on a processor that is left, perhaps by one that wants to go on.
+    pub(super) fn next(&mut self, left: Option<(u32, Burst)>) -> Option<u32> {
         if self.sharing.is_some() {
             return None;
         }
-        if again {
-            self.queue.push_back(left);
+        if let Some((actor, burst)) = left {
+            self.wait(actor, burst);
         }
-        let next = self.queue.pop_front();
-        if next.is_none() {
+        let Some(Reverse((had, _, next))) = self.queue.pop() else {
             self.busy -= 1;
-        }
-        next
+            return None;
+        };
+        self.floor = self.floor.max(had);
+        Some(next)
     }
 
     /// Who of those that share is done, where the event is not out of date.
@@ -176,5 +207,51 @@ impl Sharing {
             let rate = (f64::from(count) / self.targets.len() as f64).min(1.0);
             events.push(now + (left / rate).ceil() as u64, What::Shared(self.generation));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// One processor, taken by actor 0.
+    fn taken() -> (Processors, Events) {
+        let discipline = Discipline::Fair { slice_ns: MS };
+        let setup = setup::Processors { count: 1, speed: 1.0, discipline, wake_ns: 0 };
+        let (mut processors, mut events) = (Processors::new(&setup, 4), Events::default());
+        processors.ready(0, 5 * MS, &mut Burst::default(), 0, &mut events);
+        (processors, events)
+    }
+
+    #[test]
+    fn who_ran_least_is_next_whoever_came_first() {
+        let (mut processors, mut events) = taken();
+        let client = Burst { of_client: true, ..Burst::default() };
+        processors.ran(1, Burst::default(), 9 * MS);
+        processors.ran(2, Burst::default(), 2 * MS);
+        processors.ready(1, MS, &mut Burst::default(), 0, &mut events);
+        processors.ready(2, MS, &mut Burst::default(), 0, &mut events);
+        // The client of the one that ran most has run nothing.
+        processors.ready(1, MS, &mut { client }, 0, &mut events);
+        let order = [processors.next(None), processors.next(None), processors.next(None)];
+        assert_eq!(order, [Some(1), Some(2), Some(1)]);
+        assert_eq!(processors.next(None), None);
+    }
+
+    #[test]
+    fn sleeping_collects_no_claim() {
+        let (mut processors, mut events) = taken();
+        processors.ran(1, Burst::default(), 7 * MS);
+        processors.ready(1, MS, &mut Burst::default(), 0, &mut events);
+        assert_eq!(processors.next(None), Some(1));
+        // Actor 2 never ran and comes first; actor 3 wakes with as much as the last one chosen had.
+        processors.ready(2, MS, &mut Burst::default(), 0, &mut events);
+        processors.ready(3, MS, &mut Burst::default(), 0, &mut events);
+        processors.ran(0, Burst::default(), 4 * MS);
+        assert_eq!(processors.next(Some((0, Burst::default()))), Some(2));
+        assert_eq!(processors.next(None), Some(3));
+        assert_eq!(processors.next(None), Some(0));
     }
 }

@@ -75,8 +75,9 @@ pub struct Processors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
-    /// Tasks run in the order in which they became ready, for a slice at most.
-    RoundRobin {
+    /// The task that has run least goes first, for a slice at most; one that slept is taken for
+    /// having run as much as the last that was chosen.
+    Fair {
         /// Length of a slice, ns.
         slice_ns: u64,
     },
@@ -305,7 +306,7 @@ impl Setup {
         {
             return bad(format!("an arrival rate of {per_s} per second is not above 0"));
         }
-        if self.processors.discipline == (Discipline::RoundRobin { slice_ns: 0 }) {
+        if self.processors.discipline == (Discipline::Fair { slice_ns: 0 }) {
             return bad("a slice of processor time is longer than 0".to_owned());
         }
         if self.templates.each.is_empty() {

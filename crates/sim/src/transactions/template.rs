@@ -9,6 +9,8 @@ use stats::rng::Rng;
 pub enum Step {
     /// Computes for so many ns on a processor of speed 1.
     Cpu(u64),
+    /// The client computes for so many ns: on the same processors, as a task of its own.
+    Ask(u64),
     /// Waits for the client, the network or a timer for so many ns; needs no processor.
     Client(u64),
     /// Takes one key of a class of locks and keeps it until the commit.
@@ -54,7 +56,7 @@ impl Step {
     /// Whether virtual time may pass in it.
     pub(super) fn takes_time(self) -> bool {
         match self {
-            Self::Cpu(ns) | Self::Client(ns) => ns > 0,
+            Self::Cpu(ns) | Self::Ask(ns) | Self::Client(ns) => ns > 0,
             Self::Read { .. } | Self::Write { .. } | Self::Flush { .. } | Self::Commit => true,
             Self::Lock(_) | Self::Insert(_) | Self::Checkpoint => false,
         }

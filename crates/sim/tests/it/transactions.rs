@@ -48,7 +48,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
         processors: Processors {
             count: 1000,
             speed: 1.0,
-            discipline: Discipline::RoundRobin { slice_ns: 3 * MS },
+            discipline: Discipline::Fair { slice_ns: 3 * MS },
             wake_ns: 0,
         },
         classes: vec![class("log", 0), class("data", 0)],
@@ -120,7 +120,7 @@ fn machine_repairman(users: u32, servers: u32, think: f64, service: f64) -> (f64
 fn terminals_at_processors_are_the_machine_repairman() {
     let steps = computing(MS as f64);
     for (users, servers, think) in [(1, 1, 2.0), (5, 1, 4.0), (20, 1, 30.0), (20, 2, 5.0)] {
-        for discipline in [Discipline::RoundRobin { slice_ns: 3 * MS }, Discipline::Sharing] {
+        for discipline in [Discipline::Fair { slice_ns: 3 * MS }, Discipline::Sharing] {
             let mut setup = setup(users, &slices(&steps));
             let mean_ns = think * MS as f64;
             setup.load = Load::Closed(Think { mean_ns, exponential: true });
@@ -148,7 +148,7 @@ fn arrivals_at_processors_are_mmc() {
         }
         let waits = term / (1.0 - rho) / (sum + term / (1.0 - rho));
         let expected = MS as f64 * (1.0 + waits / (f64::from(servers) * (1.0 - rho)));
-        for discipline in [Discipline::RoundRobin { slice_ns: S }, Discipline::Sharing] {
+        for discipline in [Discipline::Fair { slice_ns: S }, Discipline::Sharing] {
             let mut setup = setup(1000, &slices(&steps));
             setup.load = Load::Open { per_s: 1e9 / MS as f64 * offered };
             setup.processors = Processors { count: servers, discipline, ..setup.processors };

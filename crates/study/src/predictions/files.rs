@@ -72,7 +72,7 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
         cpu: Cpu {
             server_ns: per(cpu.server_user_s + cpu.server_system_s),
             client_ns: client.user_ns_per_transaction + client.system_ns_per_transaction,
-            kernel_ns: per(cpu.kernel_threads_s),
+            kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
         },
         processors: (cpu.machine_s / result.measured_s.max(1e-3)).round().max(1.0) as u32,
         disturbed: cpu.disturbed,
@@ -187,7 +187,7 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         cpu: Cpu {
             server_ns: per(cpu.server_user_s + cpu.server_system_s),
             client_ns: 0.0,
-            kernel_ns: per(cpu.kernel_threads_s),
+            kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
         },
         processors: (cpu.machine_s / capture.seconds.max(1e-3)).round().max(1.0) as u32,
         disturbed: cpu.disturbed,
