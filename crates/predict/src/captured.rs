@@ -150,3 +150,9 @@ pub(crate) fn quantile(values: impl Iterator<Item = u64>, q: f64) -> f64 {
         count => values[((count - 1) as f64 * q).round() as usize] as f64,
     }
 }
+
+/// The mean; 0 of none.
+pub(crate) fn mean(values: impl Iterator<Item = u64>) -> f64 {
+    let (count, sum) = values.fold((0u64, 0), |(count, sum), value| (count + 1, sum + value));
+    sum as f64 / count.max(1) as f64
+}

@@ -169,6 +169,7 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         from_start: Some(all.in_order()),
         captured_per_s: captured.per_s,
         path_ns: Some(0.0),
+        mean_path_ns: 0.0,
         calibration: None,
         calibrated_to: None,
         rests_on,

@@ -8,7 +8,7 @@ use sim::transactions::{
 };
 use trace::Op;
 
-use crate::captured::{Captured, Start, Transaction, quantile};
+use crate::captured::{Captured, Start, Transaction, mean, quantile};
 use crate::log::{self, LogFacts};
 use crate::{Error, background, warming};
 
@@ -46,6 +46,8 @@ pub struct Learned {
     pub captured_per_s: f64,
     /// What the host adds to a sync of the log, ns; `None` where the device's part is not known.
     pub path_ns: Option<f64>,
+    /// The same of the mean sync of the capture, which also waited for processors.
+    pub(crate) mean_path_ns: f64,
     /// Factor on that and on the wake-up of processors that makes the source itself come out right.
     pub calibration: Option<f64>,
     /// Simulated over captured throughput of the source after it.
@@ -93,6 +95,9 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         // The end of a call contains the wake-up of its task, which is simulated.
         (facts.call_ns - sync_ns - WAKE_NS).max(0.0)
     });
+    let mean_path_ns = facts.mean_device.map_or(0.0, |device| {
+        (facts.mean_call_ns - device.write_ns - device.flush_ns - WAKE_NS).max(0.0)
+    });
     let mut classes: Vec<Class> = Vec::new();
     for stream in &captured.logical.streams {
         classes.push(Class { name: stream.name.clone(), ..Class::default() });
@@ -131,6 +136,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         from_start: None,
         captured_per_s: captured.per_s,
         path_ns,
+        mean_path_ns,
         calibration: None,
         calibrated_to: None,
         rests_on,
@@ -290,11 +296,6 @@ fn weights(captured: &Captured) -> impl Fn(&Transaction) -> f64 {
     }
 }
 
-fn mean(values: impl Iterator<Item = u64>) -> f64 {
-    let (count, sum) = values.fold((0u64, 0), |(count, sum), value| (count + 1, sum + value));
-    sum as f64 / count.max(1) as f64
-}
-
 /// Locks that transactions of order entry queue for, in the order of their classes, each with the
 /// share of the server's processor time that comes before it. The shares follow from the place of
 /// the statement that takes the lock: a payment begins with the row of its warehouse and goes on
@@ -366,7 +367,7 @@ impl Sample<'_> {
 /// to which the whole time of a call is charged.
 fn source(captured: &Captured, facts: &LogFacts) -> LinearParameters {
     let device =
-        facts.device.unwrap_or(log::DeviceTimes { write_ns: 0.0, flush_ns: facts.call_ns });
+        facts.mean_device.unwrap_or(log::DeviceTimes { write_ns: 0.0, flush_ns: facts.call_ns });
     let seen = captured.physical.as_ref().unwrap_or(&captured.logical);
     let service = seen.service.as_deref().unwrap_or(&[]);
     let read_ns = quantile(Captured::of(seen, "data", Op::Read).map(|at| service[at]), 0.5);
@@ -390,11 +391,12 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
     }
 }
 
-/// Sets a factor on the wake-up of processors so that the source itself comes out as it was
-/// measured: how late a hypervisor or a sleep state lets a task begin is the one time that the
-/// capture does not show. A sync takes as long as its call took, so the host's path of the log
-/// gives what the wake-up takes. Processors are never made faster, nor the wake-up longer than
-/// [`MOST_FACTOR`] allows: what is left then is told, and put to nothing else.
+/// Sets a factor on the host's path and the wake-up of processors so that the source itself comes
+/// out as it was measured: how late a hypervisor or a sleep state lets a task begin is not in the
+/// capture. The path is stretched to that of the mean sync at most, which also waited for
+/// processors, and the wake-up to [`MOST_FACTOR`]; what is left then is told, and put to nothing
+/// else. Processors are never made faster: where the source comes out too slow even without path
+/// and wake-up, the factor stays at 0.
 ///
 /// A capture that others disturbed is left as it is: their load is no property of the host.
 ///
@@ -405,7 +407,7 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
         return Ok(());
     }
     let rate = |factor: f64| -> Result<f64, Error> {
-        let mut setup = with_wake(&learned.setup, factor);
+        let mut setup = stretched(learned, factor);
         setup.length.max_transactions = 20_000;
         Ok(transactions(&mut [learned.source_device()], &setup)?.transactions_per_s)
     };
@@ -420,27 +422,24 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
     }
     let factor = low;
     let reached = rate(factor)? / learned.captured_per_s;
-    learned.setup = with_wake(&learned.setup, factor);
+    learned.setup = stretched(learned, factor);
     learned.calibration = Some(factor);
     learned.calibrated_to = Some(reached);
     learned.rests_on.push(format!(
-        "{:.0} us until an idle processor begins, by which the source itself comes out at {:+.0} %",
-        learned.setup.processors.wake_ns as f64 / 1e3,
+        "a factor of {factor:.2} on host path and wake-up, within what syncs took, by which the \
+         source itself comes out at {:+.0} %",
         (reached - 1.0) * 100.0
     ));
     Ok(())
 }
 
-/// The same system with the wake-up of processors times a factor, and syncs of the log as long as
-/// before.
-fn with_wake(setup: &Setup, factor: f64) -> Setup {
-    let mut setup = setup.clone();
-    let before_ns = setup.processors.wake_ns;
-    setup.processors.wake_ns = (before_ns as f64 * factor) as u64;
-    for delay in setup.classes.iter_mut().flat_map(|class| &mut class.path.flush.0) {
-        let whole_ns = u64::from(*delay) + before_ns;
-        *delay = whole_ns.saturating_sub(setup.processors.wake_ns) as u32;
-    }
+/// The learned system with the wake-up of processors and the host's path times a factor, the path
+/// within that of the mean sync.
+fn stretched(learned: &Learned, factor: f64) -> Setup {
+    let path_ns = learned.path_ns.unwrap_or(0.0);
+    let most = (learned.mean_path_ns / path_ns.max(1.0)).max(1.0);
+    let mut setup = with_path(&learned.setup, factor.min(most));
+    setup.processors.wake_ns = (setup.processors.wake_ns as f64 * factor) as u64;
     setup
 }
 

@@ -2,7 +2,7 @@
 
 use trace::{Op, Trace};
 
-use crate::captured::{Captured, quantile};
+use crate::captured::{Captured, mean, quantile};
 
 /// PostgreSQL fills new segments in pieces of this size and writes no others of it.
 const FILL_BYTES: u32 = 256 << 10;
@@ -24,6 +24,9 @@ pub(crate) struct LogFacts {
     /// Time of the device in one sync, undisturbed, ns; `None` where no request of the disk was
     /// captured.
     pub(crate) device: Option<DeviceTimes>,
+    /// The same of the mean sync: the call, waiting for a processor included, and the disk's part.
+    pub(crate) mean_call_ns: f64,
+    pub(crate) mean_device: Option<DeviceTimes>,
 }
 
 /// Time of a disk for one write of the log and one flush, undisturbed, ns.
@@ -38,6 +41,7 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
     let service = logical.service.as_deref().unwrap_or(&[]);
     let of = |op| Captured::of(logical, "log", op).filter(|&at| logical.len[at] < FILL_BYTES);
     let call = |op| quantile(of(op).map(|at| service[at]), UNDISTURBED);
+    let mean_call = |op| mean(of(op).map(|at| service[at]));
     let filled =
         Captured::of(logical, "log", Op::Write).filter(|&at| logical.len[at] >= FILL_BYTES);
     LogFacts {
@@ -45,7 +49,14 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
         bytes: captured.log_bytes.unwrap_or_else(|| advance(logical)),
         filled: filled.map(|at| u64::from(logical.len[at])).sum(),
         call_ns: call(Op::Write) + call(Op::Flush),
-        device: captured.physical.as_ref().and_then(device_times),
+        device: captured.physical.as_ref().and_then(|physical| {
+            device_times(physical, |times| quantile(times.iter().copied(), UNDISTURBED))
+        }),
+        mean_call_ns: mean_call(Op::Write) + mean_call(Op::Flush),
+        mean_device: captured
+            .physical
+            .as_ref()
+            .and_then(|physical| device_times(physical, |times| mean(times.iter().copied()))),
     }
 }
 
@@ -65,10 +76,11 @@ fn advance(logical: &Trace) -> u64 {
     bytes
 }
 
-fn device_times(physical: &Trace) -> Option<DeviceTimes> {
+fn device_times(physical: &Trace, of: impl Fn(&[u64]) -> f64) -> Option<DeviceTimes> {
     let service = physical.service.as_deref()?;
     let time = |stream, op| {
-        quantile(Captured::of(physical, stream, op).map(|at| service[at]), UNDISTURBED)
+        let times = Captured::of(physical, stream, op).map(|at| service[at]);
+        of(&times.collect::<Vec<u64>>())
     };
     let write_ns = time("log", Op::Write);
     // Flushes belong to the disk as a whole; a disk without a volatile cache gets none.

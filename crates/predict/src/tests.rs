@@ -165,6 +165,23 @@ fn the_source_comes_out_as_captured_and_processors_get_no_faster() {
     assert_eq!(learned.calibration, None);
 }
 
+/// A run that something unknown held up: syncs are stretched no further than the mean one took.
+#[test]
+fn syncs_are_stretched_within_what_they_took() {
+    let mut slow = captured();
+    slow.per_s /= 5.0;
+    let mut learned = learn(&slow).unwrap();
+    calibrate(&mut learned).unwrap();
+    // All syncs took the same, so the mean one is no longer than the undisturbed one.
+    assert_eq!(learned.setup.classes[1].path.flush.0, [205_000]);
+    assert!(learned.calibrated_to.unwrap() > 2.0);
+    let service = slow.logical.service.as_mut().unwrap();
+    service.iter_mut().filter(|ns| **ns == 600 * US).step_by(2).for_each(|ns| *ns += 200 * US);
+    let mut learned = learn(&slow).unwrap();
+    calibrate(&mut learned).unwrap();
+    assert_eq!(learned.setup.classes[1].path.flush.0, [305_000]);
+}
+
 #[test]
 fn another_device_and_more_terminals() {
     let learned = learn(&captured()).unwrap();
