@@ -74,6 +74,10 @@ pub struct Run {
     pub io: Vec<DeviceIo>,
     /// How late 99 % of the emulator's answers were at most, us.
     pub lateness_us_p99: Option<f64>,
+    /// Share of the machine's processors that the emulator used, which a real device leaves to the
+    /// load.
+    #[serde(default)]
+    pub emulator_share: Option<f64>,
     /// What makes the run suspect.
     pub warnings: Vec<Warning>,
 }
@@ -240,6 +244,7 @@ pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Ru
         figures: Figures::of(result),
         io,
         lateness_us_p99: emulated.iter().map(|served| served.lateness_us_p99).reduce(f64::max),
+        emulator_share: emulated.iter().map(|served| served.cpu_share).reduce(f64::max),
         warnings,
     }
 }

@@ -40,6 +40,9 @@ pub(crate) struct Served {
     pub(super) lateness_us_p99: f64,
     #[serde(default)]
     pub(super) warnings: Vec<Warning>,
+    /// Share of the machine's processors that its emulator used.
+    #[serde(default)]
+    pub(super) cpu_share: f64,
 }
 
 /// Requests of one kind.
@@ -55,6 +58,7 @@ pub(crate) struct ServedOp {
 struct Printed {
     devices: Vec<Served>,
     warnings: Vec<Warning>,
+    cpu_share: f64,
 }
 
 /// How a step tells how far it is and hears that it should stop.
@@ -375,6 +379,7 @@ impl<'a> Workshop<'a> {
         let mut devices = printed.devices;
         if let Some(first) = devices.first_mut() {
             first.warnings = printed.warnings;
+            first.cpu_share = printed.cpu_share;
         }
         Ok(devices)
     }

@@ -87,7 +87,7 @@ fn serve_devices(arguments: &Emulate, context: &Context) -> anyhow::Result<Outco
         if outcome == Outcome::Interrupted { Ending::Interrupted } else { Ending::Complete };
     let elapsed_s = started.elapsed().as_secs_f64();
     context.view.emit(Event::Done { stage: STAGE.to_owned(), elapsed_s, ending });
-    show(served, context)?;
+    show(served, elapsed_s, context)?;
     if let End::Command(status) = end
         && !status.success()
     {
@@ -287,15 +287,26 @@ impl LiveView {
 struct Result {
     devices: Vec<Served>,
     warnings: Vec<Warning>,
+    /// Share of the machine's processors that the emulation used itself.
+    cpu_share: f64,
 }
 
-fn show(devices: Vec<Served>, context: &Context) -> anyhow::Result<()> {
+/// Processor time of this process over that of the machine in so many seconds.
+fn cpu_share(elapsed_s: f64) -> f64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let used_s = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    used_s / (elapsed_s * processors as f64).max(f64::MIN_POSITIVE)
+}
+
+fn show(devices: Vec<Served>, elapsed_s: f64, context: &Context) -> anyhow::Result<()> {
     let warnings: Vec<Warning> = devices.iter().flat_map(Served::warnings).collect();
     for warning in &warnings {
         context.view.emit(Event::Warning(warning.clone()));
     }
+    let cpu_share = cpu_share(elapsed_s);
     if context.json {
-        return output::json(&Result { devices, warnings });
+        return output::json(&Result { devices, warnings, cpu_share });
     }
     let head = ["DEVICE", "KIND", "REQUESTS", "MB", "MEAN us", "P50 us", "P99 us"];
     let mut rows = vec![head.map(String::from).to_vec()];
@@ -325,6 +336,7 @@ fn show(devices: Vec<Served>, context: &Context) -> anyhow::Result<()> {
             ));
         }
     }
+    text.push_str(&format!("it used {:.1} % of the processors itself\n", cpu_share * 100.0));
     output::print(&text)
 }
 
