@@ -244,14 +244,12 @@ mod tests {
     fn sleeping_collects_no_claim() {
         let (mut processors, mut events) = taken();
         processors.ran(1, Burst::default(), 7 * MS);
+        processors.ran(3, Burst::default(), 6 * MS);
         processors.ready(1, MS, &mut Burst::default(), 0, &mut events);
         assert_eq!(processors.next(None), Some(1));
-        // Actor 2 never ran and comes first; actor 3 wakes with as much as the last one chosen had.
-        processors.ready(2, MS, &mut Burst::default(), 0, &mut events);
+        // Actor 3 ran 6 ms and actor 2 nothing, less than the last one chosen: both wake with its 7.
         processors.ready(3, MS, &mut Burst::default(), 0, &mut events);
-        processors.ran(0, Burst::default(), 4 * MS);
-        assert_eq!(processors.next(Some((0, Burst::default()))), Some(2));
-        assert_eq!(processors.next(None), Some(3));
-        assert_eq!(processors.next(None), Some(0));
+        processors.ready(2, MS, &mut Burst::default(), 0, &mut events);
+        assert_eq!([processors.next(None), processors.next(None)], [Some(3), Some(2)]);
     }
 }
