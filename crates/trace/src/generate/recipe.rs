@@ -19,7 +19,7 @@ use crate::imitate::Imitation;
 pub enum Recipe {
     /// Phases of streams.
     Workload(Workload),
-    /// A database under transactions, as many as it says; a number of requests cuts the trace.
+    /// A database under transactions, as many as it says or a number of requests needs.
     OltpLike(OltpLike),
     /// Fitted to a trace.
     Imitation(Box<Imitation>),
@@ -110,8 +110,19 @@ impl Recipe {
                 workload.generate(seed, requests.unwrap_or(workload.requests))
             }
             Self::OltpLike(settings) => {
-                let mut trace = oltp_like(&OltpLike { seed, ..*settings });
-                trace.truncate(requests.map_or(usize::MAX, |requests| requests as usize));
+                let Some(requests) = requests else {
+                    return Ok(oltp_like(&OltpLike { seed, ..*settings }));
+                };
+                let mut settings = OltpLike { seed, ..*settings };
+                let mut trace = oltp_like(&settings);
+                // How many a transaction makes is known afterwards.
+                while (trace.count() as u64) < requests && trace.count() > 0 {
+                    let grow = requests as f64 / trace.count() as f64 * 1.01;
+                    settings.transactions = (settings.transactions as f64 * grow) as u64;
+                    settings.transactions += 1;
+                    trace = oltp_like(&settings);
+                }
+                trace.truncate(requests as usize);
                 Ok(trace)
             }
             Self::Imitation(imitation) => {
@@ -149,6 +160,9 @@ mod tests {
             let trace = recipe.generate(1, Some(1000)).expect("sound");
             assert_eq!(trace.validate(), Ok(()), "{name}");
             assert_eq!(find_shipped(name), Some(*text));
+            // More than the recipe's own number where that is small.
+            let trace = recipe.generate(1, Some(200_001)).expect("sound");
+            assert_eq!((trace.count(), trace.validate()), (200_001, Ok(())), "{name}");
         }
         assert_eq!(find_shipped("absent"), None);
     }
