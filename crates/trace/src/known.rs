@@ -47,7 +47,7 @@ pub fn recognise_counts(requests: u64, streams: usize) -> Option<&'static Known>
 mod tests {
     use super::*;
     use crate::Op;
-    use crate::generate::{Recipe, find_shipped};
+    use crate::recipe::{Recipe, find_shipped};
 
     #[test]
     fn the_genuine_count_is_recognised_and_an_excerpt_is_not() {

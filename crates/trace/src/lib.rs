@@ -14,6 +14,7 @@ pub mod generate;
 pub mod imitate;
 pub mod info;
 pub mod known;
+pub mod recipe;
 mod request;
 pub mod surgery;
 

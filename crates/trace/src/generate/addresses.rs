@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 use stats::rng::{Rng, mix};
 
-use super::recipe::{Invalid, positive, share};
+use super::invalid::{Invalid, positive, share};
 
 /// Where the requests of a stream go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;
 
-use super::recipe::{Invalid, positive, share};
+use super::invalid::{Invalid, positive, share};
 
 /// When requests arrive. Rates are requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,19 +8,19 @@
 
 mod addresses;
 mod arrivals;
+mod invalid;
 mod oltp_like;
 mod ops;
 pub mod patterns;
-mod recipe;
 mod simple;
 mod sizes;
 mod workload;
 
 pub use addresses::{Addresses, Hotspot};
 pub use arrivals::Arrivals;
+pub use invalid::Invalid;
 pub use oltp_like::{OltpLike, oltp_like};
 pub use ops::Ops;
-pub use recipe::{Invalid, Recipe, find_shipped, shipped};
 pub use simple::{Pattern, poisson, uniform};
 pub use sizes::SizeShare;
 pub use workload::{Phase, StreamLoad, Turns, Workload};

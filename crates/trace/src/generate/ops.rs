@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;
 
-use super::recipe::{Invalid, positive, share};
+use super::invalid::{Invalid, positive, share};
 use crate::Op;
 
 /// Reads and writes.

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use stats::rng::Rng;
 
-use super::recipe::{Invalid, positive};
+use super::invalid::{Invalid, positive};
 
 /// One row of a size table.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use stats::rng::{Rng, mix};
 use super::addresses::{Addresses, Range, Sampler};
 use super::arrivals::Arrivals;
 use super::empty;
+use super::invalid::{Invalid, positive, share};
 use super::ops::{Chain, Ops};
-use super::recipe::{Invalid, positive, share};
 use super::sizes::{self, Alias, SizeShare};
 use crate::{Op, Trace};
 

@@ -245,7 +245,8 @@ fn run_blocks(states: &[State], symbols: &[u16], len: &[u32]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{OltpLike, Recipe, oltp_like, patterns};
+    use crate::generate::{OltpLike, oltp_like, patterns};
+    use crate::recipe::Recipe;
 
     /// Fits, goes through the text form, and makes as many requests with a seed of its own.
     fn imitated(trace: &Trace, requests: u64) -> Trace {

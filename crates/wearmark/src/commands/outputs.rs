@@ -58,7 +58,7 @@ impl Kind {
             // Short texts that people edit: only what reads as one of ours is taken for one.
             Self::Toml => {
                 profile::Profile::from_toml(head, "").is_ok()
-                    || trace::generate::Recipe::from_toml(head).is_ok()
+                    || trace::recipe::Recipe::from_toml(head).is_ok()
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One stream, one kind of address.
 
 use super::{ARRIVALS, NamedPattern, Options, PatternOption, RANGE, RATE, READS, SIZE, option};
-use crate::generate::recipe::Invalid;
+use crate::generate::Invalid;
 use crate::generate::{Addresses, Hotspot, Ops, Phase, SizeShare, StreamLoad, Turns, Workload};
 
 /// The table.

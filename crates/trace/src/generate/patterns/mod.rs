@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Rate};
 
-use super::recipe::Invalid;
+use super::Invalid;
 use super::{Arrivals, Workload};
 
 /// A pattern that can be asked for by name.
@@ -157,9 +157,9 @@ mod tests {
             let trace = workload.generate(1, 2000).expect("sound");
             assert_eq!((trace.validate(), trace.count()), (Ok(()), 2000), "{}", pattern.name);
             assert!(names.insert(pattern.name), "{} twice", pattern.name);
-            let recipe = crate::generate::Recipe::Workload(workload);
+            let recipe = crate::recipe::Recipe::Workload(workload);
             let text = recipe.to_toml();
-            assert_eq!(crate::generate::Recipe::from_toml(&text), Ok(recipe), "{text}");
+            assert_eq!(crate::recipe::Recipe::from_toml(&text), Ok(recipe), "{text}");
         }
         assert!(names.len() >= 18 && find("zipf").is_some() && find("absent").is_none());
     }

@@ -7,7 +7,7 @@
 
 use super::basic::named;
 use super::{NamedPattern, Options, PatternOption, RANGE, RATE, option};
-use crate::generate::recipe::Invalid;
+use crate::generate::Invalid;
 use crate::generate::{Addresses, Arrivals, Ops, Phase, SizeShare, StreamLoad, Turns, Workload};
 
 const SOURCE: &str = "SNIA Solid State Storage Performance Test Specification (Enterprise) 2.0";

@@ -8,7 +8,7 @@
 
 use super::basic::named;
 use super::{NamedPattern, Options, PatternOption, RANGE, RATE, option};
-use crate::generate::recipe::Invalid;
+use crate::generate::Invalid;
 use crate::generate::{Addresses, Arrivals, Ops, Phase, SizeShare, StreamLoad, Turns, Workload};
 
 const SOURCE: &str = "Bouganim, Jonsson, Bonnet: uFLIP, CIDR 2009, section 3.2";

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use formats::own;
-use trace::generate::{Recipe, find_shipped, patterns, shipped};
+use trace::generate::patterns;
+use trace::recipe::{Recipe, find_shipped, shipped};
 
 use crate::cli::Generate;
 use crate::commands::{Context, output};

@@ -2,8 +2,8 @@
 
 use formats::own;
 use serde::Serialize;
-use trace::generate::Recipe;
 use trace::imitate::{self, Distances};
+use trace::recipe::Recipe;
 
 use super::input;
 use crate::cli::Imitate;

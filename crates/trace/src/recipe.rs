@@ -5,11 +5,9 @@
 //! and what is written reads back as it was.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use super::workload::Workload;
-use super::{OltpLike, oltp_like};
 use crate::Trace;
+use crate::generate::{Invalid, OltpLike, Workload, oltp_like};
 use crate::imitate::Imitation;
 
 /// A generator in its text form.
@@ -23,55 +21,6 @@ pub enum Recipe {
     OltpLike(OltpLike),
     /// Fitted to a trace.
     Imitation(Box<Imitation>),
-}
-
-/// A figure of a recipe that makes no trace.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{place}{key} {cause}")]
-pub struct Invalid {
-    place: String,
-    key: String,
-    cause: String,
-}
-
-impl Invalid {
-    pub(crate) fn new(key: &str, cause: &str) -> Self {
-        Self { place: String::new(), key: key.to_owned(), cause: cause.to_owned() }
-    }
-
-    /// Names the part of the recipe that the figure stands in.
-    #[must_use]
-    pub(super) fn within(self, place: &str) -> Self {
-        let inner = self.place.trim_end_matches(": ").to_owned();
-        let place =
-            if inner.is_empty() { format!("{place}: ") } else { format!("{place}, {inner}: ") };
-        Self { place, ..self }
-    }
-}
-
-impl events::Hint for Invalid {
-    fn hint(&self) -> Option<String> {
-        Some(
-            "'wearmark trace generate --list' names the patterns, their options and recipes"
-                .to_owned(),
-        )
-    }
-}
-
-/// Above zero and finite.
-pub(super) fn positive(key: &str, value: f64) -> Result<(), Invalid> {
-    if value > 0.0 && value.is_finite() {
-        return Ok(());
-    }
-    Err(Invalid::new(key, "must be above 0"))
-}
-
-/// 0 to 1, with a little room for sums of decimal fractions.
-pub(super) fn share(key: &str, value: f64) -> Result<(), Invalid> {
-    if (0.0..=1.0 + 1e-9).contains(&value) {
-        return Ok(());
-    }
-    Err(Invalid::new(key, "must be 0 to 1"))
 }
 
 impl Recipe {
@@ -143,8 +92,8 @@ pub fn find_shipped(name: &str) -> Option<&'static str> {
 }
 
 static SHIPPED: &[(&str, &str)] = &[
-    ("financial1-like", include_str!("../../../../recipes/financial1-like.toml")),
-    ("oltp-like", include_str!("../../../../recipes/oltp-like.toml")),
+    ("financial1-like", include_str!("../../../recipes/financial1-like.toml")),
+    ("oltp-like", include_str!("../../../recipes/oltp-like.toml")),
 ];
 
 #[cfg(test)]
