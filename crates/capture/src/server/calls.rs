@@ -1,8 +1,9 @@
 //! The system calls that are watched, and their tracepoints' events.
 //!
-//! Tracepoints `syscalls:sys_enter_*` and `sys_exit_*` (CONFIG_FTRACE_SYSCALLS), and
-//! `task:task_newtask` for new processes and threads, and `sched:sched_switch`. Only calls that move bytes of files or change
-//! what a descriptor means are on the list. Fields are found by name in each tracepoint's `format`.
+//! Tracepoints `syscalls:sys_enter_*` and `sys_exit_*` (CONFIG_FTRACE_SYSCALLS),
+//! `task:task_newtask` for new processes and threads, and `sched:sched_switch`. Only calls that
+//! move bytes of files or change what a descriptor means are on the list. Fields are found by name
+//! in each tracepoint's `format`.
 //!
 //! Invariant: an event is decoded without looking at any memory but its own. Tested on fixture
 //! formats; the whole on real servers.

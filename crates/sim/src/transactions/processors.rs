@@ -247,7 +247,7 @@ mod tests {
         processors.ran(3, Burst::default(), 6 * MS);
         processors.ready(1, MS, &mut Burst::default(), 0, &mut events);
         assert_eq!(processors.next(None), Some(1));
-        // Actor 3 ran 6 ms and actor 2 nothing, less than the last one chosen: both wake with its 7.
+        // Actor 3 ran 6 ms and actor 2 nothing; both wake with the 7 ms of the last one chosen.
         processors.ready(3, MS, &mut Burst::default(), 0, &mut events);
         processors.ready(2, MS, &mut Burst::default(), 0, &mut events);
         assert_eq!([processors.next(None), processors.next(None)], [Some(3), Some(2)]);

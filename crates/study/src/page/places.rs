@@ -323,9 +323,9 @@ fn by_kind(result: &StudyResult) -> Section {
             let io: Vec<String> =
                 run.io.iter().map(|io| format!("{:.2} {}", io.requests, io.op)).collect();
             section = section.paragraph(format!(
-                "{}: {} requests per transaction; its answers were at most {:.0} us late (p99), and \
-                 the emulator itself used {} of the processors, which a real device leaves to the \
-                 load.",
+                "{}: {} requests per transaction; its answers were at most {:.0} us late (p99), \
+                 and the emulator itself used {} of the processors, which a real device leaves \
+                 to the load.",
                 place.name,
                 io.join(", "),
                 run.lateness_us_p99.unwrap_or(0.0),
