@@ -1,0 +1,45 @@
+//! Why a host stack cannot be used.
+
+use events::Hint;
+use thiserror::Error;
+
+/// A stack that cannot be used, with the place to look at.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is not a stack: not TOML, an unknown key, a missing one, a value of another kind.
+    #[error("{path}:{line}: {cause}")]
+    Syntax {
+        /// The file, as the caller names it.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong there.
+        cause: String,
+    },
+    /// The text is a stack, but one that cannot exist.
+    #[error("{path}:{line}: {field}: {cause}")]
+    Impossible {
+        /// The file, as the caller names it.
+        path: String,
+        /// Line, from 1.
+        line: usize,
+        /// The field, as a TOML path: `page_cache.memory`.
+        field: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+impl Hint for Error {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Syntax { .. } => {
+                "a stack has [file_system] with a kind, and [page_cache] unless \
+                                    all I/O is direct; docs/guide/host-stack.md shows every key"
+                    .to_owned()
+            }
+            Self::Impossible { field, .. } => format!("correct {field}"),
+        })
+    }
+}

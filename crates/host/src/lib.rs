@@ -1,0 +1,21 @@
+//! The host stack: what stands between a database and its device.
+//!
+//! A logical trace (reads, writes and syncs of files) goes through a page cache ([`page_cache`])
+//! and a file system ([`file_system`]); [`Stack`], made of a `stack.toml` ([`Spec`]), says what the
+//! device gets for it, with the bytes by layer and cause.
+//!
+//! Inner crate: no I/O, no clock, no threads, no random numbers; the same input gives the same
+//! bytes. Conservation is asserted in release: bytes above = bytes below - what was added by cause
+//! + what memory kept.
+
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod file_system;
+pub mod page_cache;
+mod spec;
+mod stack;
+
+pub use error::Error;
+pub use spec::{Files, Spec};
+pub use stack::{Account, Asked, Kept, Stack, Traffic};

@@ -1,0 +1,338 @@
+//! A logical trace through the host: what the device gets for it.
+//!
+//! Streams of the trace are files; a file begins at the lowest offset of its stream. Requests are
+//! handed down when they are due: the requests of one commit are due together, and it is the
+//! device that takes them in order. Trims are dropped, as without the mount option `discard`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use trace::{Op, Request, Stream, Trace};
+use units::{Bytes, Nanos};
+
+use crate::file_system::{Cause, FileSystem, Physical, Wanted};
+use crate::page_cache::{Action, PAGE_BYTES, PageCache, Span, Want};
+use crate::spec::{Files, Spec};
+
+/// Requests of one kind, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    fn add(&mut self, bytes: u64) {
+        self.requests += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// What one layer was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Asked {
+    /// Reads.
+    pub read: Traffic,
+    /// Writes.
+    pub write: Traffic,
+    /// Flushes (above: syncs). Below, those too that belong to a write.
+    pub flushes: u64,
+}
+
+/// Where bytes went that callers asked for or wrote. All in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Read from memory.
+    pub hit_bytes: u64,
+    /// Read where nothing was written: zeros.
+    pub hole_bytes: u64,
+    /// Overwritten in memory before they were written back.
+    pub absorbed_bytes: u64,
+    /// Still dirty in memory at the end.
+    pub dirty_bytes: u64,
+}
+
+/// Requests and bytes by layer and cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// What the trace asked for.
+    pub logical: Asked,
+    /// Trims of the trace, which go no further.
+    pub trims_dropped: u64,
+    /// What the page cache and the file system kept.
+    pub kept: Kept,
+    /// What the device got.
+    pub physical: Asked,
+    /// The same by cause, by name; a request of several causes is one of the first.
+    pub causes: BTreeMap<&'static str, Asked>,
+    /// Bytes of the data read that nobody asked for: ends of blocks.
+    pub read_padding_bytes: u64,
+    /// Bytes read ahead in requests that have asked bytes too; the others are a cause.
+    pub read_ahead_beside_bytes: u64,
+    /// Bytes of the data written that nobody wrote: ends of blocks.
+    pub write_padding_bytes: u64,
+}
+
+impl Account {
+    fn logical(&mut self, request: &Request) {
+        match request.op {
+            Op::Read => self.logical.read.add(u64::from(request.len)),
+            Op::Write => self.logical.write.add(u64::from(request.len)),
+            Op::Flush => self.logical.flushes += 1,
+            Op::Trim => self.trims_dropped += 1,
+        }
+    }
+
+    fn physical(&mut self, request: &Physical) {
+        let cause = self.causes.entry(request.cause.name()).or_default();
+        for asked in [&mut self.physical, cause] {
+            match request.op {
+                Op::Read => asked.read.add(request.bytes),
+                Op::Write => asked.write.add(request.bytes),
+                Op::Flush => asked.flushes += 1,
+                Op::Trim => unreachable!("no trim is handed down"),
+            }
+        }
+        match (request.op, request.cause) {
+            (Op::Read, Cause::Data) => {
+                self.read_padding_bytes += request.padding_bytes;
+                self.read_ahead_beside_bytes += request.ahead_bytes;
+            }
+            (Op::Write, Cause::Data) => self.write_padding_bytes += request.padding_bytes,
+            _ => {}
+        }
+    }
+
+    /// Bytes above = bytes below without what was added + bytes that never got there.
+    fn assert_conserved(&self) {
+        let data = self.causes.get(Cause::Data.name()).copied().unwrap_or_default();
+        let kept = self.kept;
+        let read = data.read.bytes - self.read_padding_bytes - self.read_ahead_beside_bytes;
+        assert_eq!(
+            self.logical.read.bytes,
+            read + kept.hit_bytes + kept.hole_bytes,
+            "bytes read above and below"
+        );
+        let written = data.write.bytes - self.write_padding_bytes;
+        assert_eq!(
+            self.logical.write.bytes,
+            written + kept.absorbed_bytes + kept.dirty_bytes,
+            "bytes written above and below"
+        );
+        let causes = || self.causes.values();
+        assert_eq!(self.physical.read.bytes, causes().map(|asked| asked.read.bytes).sum::<u64>());
+        assert_eq!(self.physical.write.bytes, causes().map(|asked| asked.write.bytes).sum::<u64>());
+    }
+}
+
+/// A host stack in virtual time.
+pub struct Stack {
+    spec: Spec,
+    cache: Option<PageCache>,
+    files: FileSystem,
+    /// First byte of each file in the address space of the trace.
+    starts: Vec<u64>,
+    account: Account,
+    physical: Trace,
+    now_ns: u64,
+    actions: Vec<Action>,
+    out: Vec<Physical>,
+}
+
+impl Stack {
+    /// A stack for the streams of `trace`, whose files are there as the spec says.
+    pub fn new(spec: &Spec, trace: &Trace) -> Self {
+        let mut bounds = vec![(u64::MAX, 0); trace.streams.len()];
+        for request in trace.requests().filter(|request| request.len > 0) {
+            let (start, end) = &mut bounds[usize::from(request.stream)];
+            *start = (*start).min(request.offset.0 / PAGE_BYTES * PAGE_BYTES);
+            *end = (*end).max(request.offset.0 + u64::from(request.len));
+        }
+        let mut files = FileSystem::new(spec.file_system.clone());
+        for (file, (start, end)) in bounds.iter().enumerate().filter(|(_, (_, end))| *end > 0) {
+            if spec.files != Files::Absent {
+                files.add(file as u32, end - start, spec.files == Files::Written);
+            }
+        }
+        let mut physical = Trace::default();
+        let name = |cause: &Cause| Stream { name: cause.name().to_owned() };
+        physical.streams = Cause::ALL.iter().map(name).collect();
+        physical.origin = trace.origin.clone();
+        "device".clone_into(&mut physical.origin.layer);
+        Self {
+            cache: spec.page_cache.clone().map(PageCache::new),
+            files,
+            starts: bounds.into_iter().map(|(start, _)| start).collect(),
+            spec: spec.clone(),
+            account: Account::default(),
+            physical,
+            now_ns: 0,
+            actions: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Takes the next request of the trace.
+    pub fn submit(&mut self, request: &Request) {
+        self.account.logical(request);
+        let now_ns = request.due.0.max(self.now_ns);
+        self.wake(now_ns);
+        self.now_ns = now_ns;
+        let file = u32::from(request.stream);
+        match request.op {
+            Op::Flush => self.sync(file),
+            Op::Read | Op::Write if request.len > 0 => {
+                let offset = request.offset.0 - self.starts[usize::from(request.stream)];
+                let span = Span { file, offset, bytes: u64::from(request.len) };
+                if request.op == Op::Read { self.read(span) } else { self.write(span) }
+            }
+            _ => {}
+        }
+        self.issue();
+    }
+
+    /// What the device got, and the account. Bytes still dirty stay in memory.
+    pub fn finish(mut self) -> (Trace, Account) {
+        let counts = self.cache.as_ref().map(PageCache::counts).unwrap_or_default();
+        self.account.kept = Kept {
+            hit_bytes: counts.hit_bytes,
+            hole_bytes: self.files.hole_bytes(),
+            absorbed_bytes: counts.absorbed_bytes,
+            dirty_bytes: self.cache.as_ref().map_or(0, PageCache::dirty_bytes),
+        };
+        self.account.assert_conserved();
+        (self.physical, self.account)
+    }
+
+    fn read(&mut self, span: Span) {
+        if let Some(cache) = &mut self.cache {
+            let file_bytes = self.files.file_bytes(span.file);
+            cache.read(self.now_ns, span, file_bytes, &mut self.actions);
+            self.hand_down();
+        } else {
+            self.files.read_direct(self.now_ns, span, &mut self.out);
+        }
+    }
+
+    fn write(&mut self, span: Span) {
+        if let Some(cache) = &mut self.cache {
+            let file_bytes = self.files.file_bytes(span.file);
+            cache.write(self.now_ns, span, file_bytes, &mut self.actions);
+            self.files.touch(self.now_ns, span);
+            self.hand_down();
+        } else {
+            self.files.touch(self.now_ns, span);
+            self.files.write_direct(self.now_ns, span, &mut self.out);
+        }
+    }
+
+    fn sync(&mut self, file: u32) {
+        if let Some(cache) = &mut self.cache {
+            cache.sync(self.now_ns, file, &mut self.actions);
+            self.hand_down();
+        }
+        self.files.sync(self.now_ns, file, self.spec.sync, &mut self.out);
+    }
+
+    fn wake(&mut self, now_ns: u64) {
+        if let Some(cache) = &mut self.cache {
+            cache.wake(now_ns, &mut self.actions);
+            self.hand_down();
+        }
+        self.files.wake(now_ns, &mut self.out);
+        self.issue();
+    }
+
+    /// Hands what the cache asked for to the file system, whose timers run meanwhile.
+    fn hand_down(&mut self) {
+        for action in std::mem::take(&mut self.actions) {
+            match action {
+                Action::Write { at_ns, file, pages } => {
+                    self.files.wake(at_ns, &mut self.out);
+                    self.files.write(at_ns, file, &pages, &mut self.out);
+                }
+                Action::Read { file, first, pages, ahead, want } => {
+                    let (asked_bytes, cause) = match want {
+                        Want::Asked(bytes) => (bytes, Cause::Data),
+                        Want::Fill => (0, Cause::Fill),
+                    };
+                    let wanted = Wanted { asked_bytes, ahead_pages: ahead, cause };
+                    let pages = first..first + pages;
+                    self.files.read(self.now_ns, file, pages, wanted, &mut self.out);
+                }
+            }
+        }
+    }
+
+    fn issue(&mut self) {
+        for request in std::mem::take(&mut self.out) {
+            self.account.physical(&request);
+            // The flusher and the commit timer wake independently of each other.
+            let due = request.at_ns.max(self.physical.due.last().copied().unwrap_or(0));
+            self.physical.push(Request {
+                due: Nanos(due),
+                offset: Bytes(request.offset),
+                len: u32::try_from(request.bytes).expect("a request is at most 1 GiB"),
+                op: request.op,
+                stream: request.cause as u16,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A minute of reads, writes and syncs of three files, of any size and alignment.
+    fn mixed() -> Trace {
+        let name = |name: &str| Stream { name: name.to_owned() };
+        let streams = vec![name("data"), name("log"), name("temp")];
+        let mut trace = Trace { streams, ..Trace::default() };
+        let mut state = 7_u64;
+        for at in 0..6000_u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let draw = state >> 33;
+            let stream = (draw % 3) as u16;
+            let op = [Op::Read, Op::Write, Op::Write, Op::Read, Op::Flush][(draw / 3 % 5) as usize];
+            let len = if op == Op::Flush { 0 } else { 1 + draw as u32 / 7 % 40_000 };
+            let offset = if op == Op::Flush { 0 } else { draw * 512 % (8 << 20) };
+            let due = Nanos(at * 10_000_000);
+            let offset = Bytes(offset + u64::from(stream) * (1 << 30));
+            let offset = if op == Op::Flush { Bytes(0) } else { offset };
+            trace.push(Request { due, offset, len, op, stream });
+        }
+        trace
+    }
+
+    #[test]
+    fn bytes_add_up_in_every_stack_and_twice_the_same() {
+        let trace = mixed();
+        let kinds = ["ext2", "ext3", "ext4", "xfs"];
+        let caches = ["", "[page_cache]\nmemory = \"1MiB\"\n", "[page_cache]\nmemory = \"1GiB\"\n"];
+        for (kind, cache) in kinds.iter().flat_map(|kind| caches.map(|cache| (kind, cache))) {
+            for files in ["written", "allocated", "absent"] {
+                let text =
+                    format!("[file_system]\nkind = \"{kind}\"\nfiles = \"{files}\"\n{cache}");
+                let spec = Spec::from_toml(&text, "stack.toml").unwrap();
+                let run = || {
+                    let mut stack = Stack::new(&spec, &trace);
+                    trace.requests().for_each(|request| stack.submit(&request));
+                    stack.finish()
+                };
+                // `finish` asserts conservation.
+                let (physical, account) = run();
+                physical.validate().expect(&text);
+                assert_eq!(physical.count() as u64, requests(&account.physical), "{text}");
+                assert!(account.logical.flushes <= account.physical.flushes, "{text}");
+                assert_eq!((physical, account), run(), "{text}");
+            }
+        }
+    }
+
+    fn requests(asked: &Asked) -> u64 {
+        asked.read.requests + asked.write.requests + asked.flushes
+    }
+}

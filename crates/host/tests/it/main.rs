@@ -1,0 +1,5 @@
+//! The host stack from outside.
+
+mod fsync_cost;
+mod page_cache;
+mod replacement;
