@@ -66,6 +66,9 @@ pub enum Error {
         /// Why.
         source: sim::Error,
     },
+    /// A host stack cannot be used.
+    #[error(transparent)]
+    Host(#[from] host::Error),
     /// A simulation could not run.
     #[error(transparent)]
     Sim(#[from] sim::Error),
@@ -149,6 +152,7 @@ impl Hint for Error {
             Self::Io { .. } => return None,
             Self::NoProfile { name } => return Some(other_profiles(name)),
             Self::Model(error) => return error.hint(),
+            Self::Host(error) => return error.hint(),
             Self::Sim(error) | Self::OnDevice { source: error, .. } => return error.hint(),
             Self::Predict(error) => return error.hint(),
             Self::Trace(error) => return error.hint(),

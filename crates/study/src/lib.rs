@@ -21,6 +21,7 @@ pub mod doctor;
 pub mod drift;
 pub mod error;
 pub mod file;
+pub mod host_stack;
 pub mod machine;
 pub mod observe;
 pub mod page;

@@ -23,7 +23,7 @@ pub use oltp::{
 };
 pub use prove::Prove;
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
-pub use surgery::{Anonymise, Merge, Remap, RemapRule, Scale, Slice};
+pub use surgery::{Anonymise, Host, Merge, Remap, RemapRule, Scale, Slice};
 pub use temp::{Temp, TempSweep};
 
 /// How will my transactions run on that storage, what limits them, and how wrong may the answer be?
@@ -236,6 +236,8 @@ pub enum TraceCommand {
     Remap(Remap),
     /// Play a trace faster or slower
     Scale(Scale),
+    /// Turn a trace of calls into what the device gets, through page cache and file system
+    Host(Host),
     /// Join traces into one load
     Merge(Merge),
     /// Take out of a trace what says whose it is
@@ -381,6 +383,9 @@ pub struct Sim {
     /// Without the profile's write-back cache
     #[arg(long)]
     pub no_cache: bool,
+    /// The trace holds calls: let them pass the page cache and file system of this TOML file
+    #[arg(long, value_name = "FILE", conflicts_with = "closed")]
+    pub host: Option<PathBuf>,
     /// Closed loop: each actor of a captured trace waits for the simulated device
     #[arg(long)]
     pub closed: bool,

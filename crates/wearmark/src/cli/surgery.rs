@@ -71,6 +71,19 @@ pub struct Scale {
     pub rate: Option<Rate>,
 }
 
+/// `wearmark trace host`
+#[derive(Debug, Args)]
+pub struct Host {
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// The host: a TOML file with [page_cache] and [file_system]
+    #[arg(long = "host", value_name = "FILE")]
+    pub stack: PathBuf,
+    /// Where the result goes
+    #[arg(long, short)]
+    pub output: PathBuf,
+}
+
 /// `wearmark trace merge`
 #[derive(Debug, Args)]
 pub struct Merge {

@@ -157,6 +157,9 @@ fn trace_files(command: &TraceCommand) -> Files<'_> {
         TraceCommand::Slice(slice) => input(&slice.input).and(trace, Some(&slice.output)),
         TraceCommand::Remap(remap) => input(&remap.input).and(trace, Some(&remap.output)),
         TraceCommand::Scale(scale) => input(&scale.input).and(trace, Some(&scale.output)),
+        TraceCommand::Host(host) => {
+            Files::of([host.input.trace.as_path(), &host.stack]).and(trace, Some(&host.output))
+        }
         TraceCommand::Merge(merge) => {
             Files::of(merge.traces.iter().map(PathBuf::as_path)).and(trace, Some(&merge.output))
         }

@@ -3,7 +3,9 @@
 use std::num::NonZero;
 
 use profile::Profile;
-use study::compare::{Comparison, compare, page, text, write_timeline};
+use serde::Serialize;
+use study::compare::{Comparison, Simulated, compare, page, text, write_timeline};
+use study::host_stack;
 use study::scenarios::read_profile;
 
 use super::trace::input::read;
@@ -14,6 +16,15 @@ use crate::cli::Sim;
 /// opens.
 const MOST_EVENTS: usize = 500_000;
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Found<'a> {
+    /// Requests and bytes by layer, where there is a host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a host::Account>,
+    devices: &'a [Simulated],
+}
+
 /// Simulates the trace on every profile.
 pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     let mut profiles: Vec<Profile> = Vec::new();
@@ -21,7 +32,15 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
         let profile = read_profile(name)?;
         profiles.push(if arguments.no_cache { profile.without_cache() } else { profile });
     }
-    let trace = read(&arguments.input, context)?.trace;
+    let spec = arguments.host.as_deref().map(host_stack::read_spec).transpose()?;
+    let mut trace = read(&arguments.input, context)?.trace;
+    let mut account = None;
+    if let Some(spec) = &spec {
+        let Some(below) = host_stack::below(spec, &trace, &context.view)? else {
+            return Ok(Outcome::Interrupted);
+        };
+        (trace, account) = (below.0, Some(below.1));
+    }
     let window = arguments.timeline.is_some().then_some(&arguments.timeline_window);
     let comparison = Comparison {
         trace: &trace,
@@ -38,12 +57,18 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
         write_timeline(path, &compared, &trace)?;
     }
     if let Some(path) = &arguments.html {
-        let html = report::html(&page(&compared, &profiles, &trace.origin.source));
-        study::run_dir::write_atomically(path, html.as_bytes())?;
+        let mut page = page(&compared, &profiles, &trace.origin.source);
+        if let Some(account) = &account {
+            page = page.section(host_stack::section(account));
+        }
+        study::run_dir::write_atomically(path, report::html(&page).as_bytes())?;
     }
     if context.json {
-        output::json(&compared.devices)?;
+        output::json(&Found { host: account.as_ref(), devices: &compared.devices })?;
     } else {
+        if let Some(account) = &account {
+            output::print(&format!("{}\n", output::table(&host_stack::text(account))))?;
+        }
         output::print(&output::table(&text(&compared.devices)))?;
     }
     Ok(if compared.interrupted { Outcome::Interrupted } else { Outcome::Fine })

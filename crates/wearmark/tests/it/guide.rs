@@ -128,6 +128,39 @@ fn the_guide_to_emulation_runs() {
     assert_eq!(crate::program::listing(dir.path()), ["db", "log", "runs"]);
 }
 
+/// The host of the page's first block stands in a file; the traces come from its own first command.
+#[test]
+fn the_guide_to_the_host_runs() {
+    let dir = place();
+    let page = include_str!("../../../../docs/guide/host-stack.md");
+    let stack = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(dir.path().join("stack.toml"), stack).unwrap();
+    let commands = commands(page);
+    assert!(commands.len() >= 4, "{commands:?}");
+    for command in &commands {
+        assert!(!fine(dir.path(), command).is_empty(), "{command:?} says nothing");
+    }
+    let html = fs::read_to_string(dir.path().join("host.html")).unwrap();
+    assert!(html.contains("What the host makes of it"));
+    let ask = |more: &[&str]| -> serde_json::Value {
+        let asked = ["sim", "lite-logical.parquet", "-p", "samsung-pm9a3", "--json"];
+        serde_json::from_str(&fine(dir.path(), &[&asked[..], more].concat())).unwrap()
+    };
+    assert!(ask(&[])["host"].is_null(), "no host, no account");
+    let found = ask(&["--host", "stack.toml"]);
+    let flushes = |layer: &str| found["host"][layer]["flushes"].as_u64().unwrap();
+    assert!(flushes("logical") > 100 && flushes("physical") >= flushes("logical"), "{found}");
+    let requests = found["devices"][0]["open_loop"]["requests"].as_u64().unwrap();
+    let asked = &found["host"]["physical"];
+    let below = asked["read"]["requests"].as_u64().unwrap()
+        + asked["write"]["requests"].as_u64().unwrap()
+        + flushes("physical");
+    assert_eq!(requests, below, "the device is asked for what the account says");
+    fs::write(dir.path().join("bad.toml"), "[file_system]\nkind = \"ntfs\"\n").unwrap();
+    let bad = ["trace", "host", "lite-logical.parquet", "--host", "bad.toml", "-o", "b.parquet"];
+    crate::program::refused(dir.path(), &bad, "bad.toml:2: unknown variant `ntfs`");
+}
+
 #[test]
 fn the_guide_to_sorts_and_joins_runs() {
     let dir = place();

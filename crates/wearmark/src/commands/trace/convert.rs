@@ -16,8 +16,13 @@ pub fn run(arguments: &Convert, context: &Context) -> anyhow::Result<()> {
     write(&trace, &arguments.output, arguments.to)
 }
 
-/// Writes a trace in the format given, or that the name says, and tells so and what was not kept.
+/// [`save`]s a trace and prints what it says.
 pub fn write(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<()> {
+    output::print(&save(trace, to, format)?)
+}
+
+/// Writes a trace in the format given, or that the name says, and says so and what was not kept.
+pub fn save(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<String> {
     let named = match to.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => Some(Format::Own),
         Some("spc") => Some(Format::Spc),
@@ -34,5 +39,5 @@ pub fn write(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result
     for loss in losses {
         text.push_str(&format!("not kept: {} ({})\n", loss.what, loss.count));
     }
-    output::print(&text)
+    Ok(text)
 }

@@ -3,6 +3,7 @@
 mod anonymise;
 mod convert;
 mod generate;
+mod host;
 mod imitate;
 mod info;
 pub mod input;
@@ -24,6 +25,7 @@ pub fn run(command: TraceCommand, context: &Context) -> anyhow::Result<Outcome> 
         TraceCommand::Slice(arguments) => slice::run(arguments, context)?,
         TraceCommand::Remap(arguments) => remap::run(&arguments, context)?,
         TraceCommand::Scale(arguments) => scale::run(&arguments, context)?,
+        TraceCommand::Host(arguments) => return host::run(&arguments, context),
         TraceCommand::Merge(arguments) => merge::run(arguments, context)?,
         TraceCommand::Anonymise(arguments) => anonymise::run(&arguments, context)?,
     }
