@@ -57,7 +57,7 @@ pub fn run_observed(
 }
 
 /// As [`run_observed`], and returns with `note_spans` when each transaction ran on which task of
-/// the server: 32 bytes each.
+/// the server, from the start of the warm-up: 32 bytes each.
 pub fn run_noted(
     options: &Options,
     note_spans: bool,

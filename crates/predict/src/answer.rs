@@ -2,7 +2,7 @@
 
 use model::Device;
 use serde::{Deserialize, Serialize};
-use sim::transactions::{Length, Load, TransactionOutcome, Wait, Waits, transactions};
+use sim::transactions::{Length, Load, Setup, TransactionOutcome, Wait, Waits, transactions};
 
 use crate::Error;
 use crate::learn::{Learned, with_path};
@@ -10,6 +10,13 @@ use crate::learn::{Learned, with_path};
 /// Transactions that are simulated for the figures, and for each end of the interval.
 const MEASURED: u64 = 60_000;
 const CORNER: u64 = 20_000;
+/// A run of a given time on a slow device holds few transactions: it is simulated until there are
+/// so many, but no more often than that.
+const ENOUGH: u64 = 4_000;
+const MOST_RUNS: u64 = 16;
+/// Of 90 % of the draws of a normal distribution: how far they lie from its mean at most, in
+/// standard deviations.
+const NINETY_PERCENT: f64 = 1.645;
 /// How far processor time and path may be off, for the interval.
 const CPU_UNCERTAIN: f64 = 0.10;
 const PATH_UNCERTAIN: f64 = 0.5;
@@ -45,7 +52,8 @@ pub struct Prediction {
     pub terminals: u32,
     /// Transactions per minute, all kinds.
     pub per_min: f64,
-    /// The same with 10 % more processor time and half as much path again, and with less of both.
+    /// The same with 10 % more processor time and half as much path again, and with less of both;
+    /// of a run that holds few transactions also how far 90 % of such runs lie from their mean.
     pub per_min_low: f64,
     /// See `per_min_low`.
     pub per_min_high: f64,
@@ -93,6 +101,57 @@ pub struct Limit {
     pub share: f64,
 }
 
+/// The learned system with what is asked, with other processor time and path, for so many
+/// transactions.
+fn setup(learned: &Learned, question: &Question, (cpu, path): (f64, f64), count: u64) -> Setup {
+    let mut setup = with_path(&learned.setup, path);
+    setup.terminals = question.terminals.unwrap_or(setup.terminals);
+    if let Some(per_s) = question.rate {
+        setup.load = Load::Open { per_s };
+    }
+    setup.processors.count = question.processors.unwrap_or(setup.processors.count);
+    setup.processors.speed = question.speed.unwrap_or(1.0) / cpu;
+    setup.log.commit_waits = !question.no_commit_wait;
+    if question.log_apart {
+        setup.classes[usize::from(setup.log.class)].device = 1;
+    }
+    setup.length.max_transactions = count;
+    if let Some(start) = learned.start.as_ref().filter(|_| question.from_start) {
+        setup.warming.clone_from(&learned.warming);
+        if let Some(templates) = &learned.from_start {
+            setup.templates.clone_from(templates);
+        }
+        setup.length = Length {
+            warmup_ns: start.warmup_ns,
+            measure_ns: start.measure_ns,
+            max_transactions: u64::MAX,
+        };
+    }
+    setup.seed = question.seed;
+    setup
+}
+
+/// Simulates until there are enough transactions, at most so often; gives all runs together, and
+/// the transactions per second of each.
+fn simulate(
+    setup: &Setup,
+    most_runs: u64,
+    make: &dyn Fn() -> Vec<Box<dyn Device>>,
+) -> Result<(TransactionOutcome, Vec<f64>), Error> {
+    let mut found = transactions(&mut make(), setup)?;
+    let mut rates = vec![found.transactions_per_s];
+    for run in 1..most_runs {
+        if found.transactions >= ENOUGH {
+            break;
+        }
+        let setup = Setup { seed: setup.seed.wrapping_add(run), ..setup.clone() };
+        let more = transactions(&mut make(), &setup)?;
+        rates.push(more.transactions_per_s);
+        found.merge(&more);
+    }
+    Ok((found, rates))
+}
+
 /// Asks a learned system about a device, which `make` makes anew for each simulation: one, and a
 /// second for the log where it lies apart.
 ///
@@ -108,37 +167,15 @@ pub fn predict(
     if question.from_start && start.is_none() {
         return Err(Error::Lacks("the start of its load"));
     }
-    let run = |cpu: f64, path: f64, count: u64| -> Result<TransactionOutcome, Error> {
-        let mut setup = with_path(&learned.setup, path);
-        setup.terminals = question.terminals.unwrap_or(setup.terminals);
-        if let Some(per_s) = question.rate {
-            setup.load = Load::Open { per_s };
-        }
-        setup.processors.count = question.processors.unwrap_or(setup.processors.count);
-        setup.processors.speed = question.speed.unwrap_or(1.0) / cpu;
-        setup.log.commit_waits = !question.no_commit_wait;
-        if question.log_apart {
-            setup.classes[usize::from(setup.log.class)].device = 1;
-        }
-        setup.length.max_transactions = count;
-        if let Some(start) = start {
-            setup.warming.clone_from(&learned.warming);
-            if let Some(templates) = &learned.from_start {
-                setup.templates.clone_from(templates);
-            }
-            setup.length = Length {
-                warmup_ns: start.warmup_ns,
-                measure_ns: start.measure_ns,
-                max_transactions: u64::MAX,
-            };
-        }
-        setup.seed = question.seed;
-        Ok(transactions(&mut make(), &setup)?)
+    let runs = |cpu, path, count| {
+        let setup = setup(learned, question, (cpu, path), count);
+        simulate(&setup, start.map_or(1, |_| MOST_RUNS), make)
     };
-    let outcome = run(1.0, 1.0, MEASURED)?;
-    let slow = run(1.0 + CPU_UNCERTAIN, 1.0 + PATH_UNCERTAIN, CORNER)?.transactions_per_s;
-    let fast = run(1.0 - CPU_UNCERTAIN, 1.0 - PATH_UNCERTAIN, CORNER)?.transactions_per_s;
+    let (outcome, rates) = runs(1.0, 1.0, MEASURED)?;
+    let slow = runs(1.0 + CPU_UNCERTAIN, 1.0 + PATH_UNCERTAIN, CORNER)?.0.transactions_per_s;
+    let fast = runs(1.0 - CPU_UNCERTAIN, 1.0 - PATH_UNCERTAIN, CORNER)?.0.transactions_per_s;
     let middle = outcome.transactions_per_s;
+    let scatter = NINETY_PERCENT * deviation(&rates);
     let mut rests_on = learned.rests_on.clone();
     rests_on.push(format!(
         "the interval: processor time {:.0} % and host path {:.0} % more and less",
@@ -156,13 +193,13 @@ pub fn predict(
     }));
     let seconds = (outcome.measured_ns as f64 / 1e9).max(1e-9);
     let warmup_ns = start.map_or(learned.setup.length.warmup_ns, |start| start.warmup_ns);
-    let whole_s = seconds + warmup_ns as f64 / 1e9;
+    let whole_s = seconds + rates.len() as f64 * warmup_ns as f64 / 1e9;
     Ok(Prediction {
         device: device.to_owned(),
         terminals: question.terminals.unwrap_or(learned.setup.terminals),
         per_min: middle * 60.0,
-        per_min_low: slow.min(middle) * 60.0,
-        per_min_high: fast.max(middle) * 60.0,
+        per_min_low: slow.min(middle - scatter).max(0.0) * 60.0,
+        per_min_high: fast.max(middle + scatter) * 60.0,
         kinds: kinds(&outcome, seconds),
         limits: limits(&outcome),
         processor_share: outcome.processor_share,
@@ -172,6 +209,13 @@ pub fn predict(
         dropped: outcome.dropped,
         rests_on,
     })
+}
+
+/// The sample's standard deviation; 0 of fewer than two.
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    if values.len() < 2 { 0.0 } else { (squares / (values.len() - 1) as f64).sqrt() }
 }
 
 fn kinds(outcome: &TransactionOutcome, seconds: f64) -> Vec<KindAnswer> {

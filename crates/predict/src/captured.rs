@@ -1,5 +1,6 @@
 //! What a captured run is to a prediction.
 
+use serde::{Deserialize, Serialize};
 use sim::transactions::{GroupCommit, Load};
 use trace::{Op, Trace};
 
@@ -84,6 +85,17 @@ pub struct Start {
     pub reads: Vec<(u64, u64)>,
     /// Mean size of these reads, bytes.
     pub read_bytes: u32,
+    /// Reads of the disk by kind during the warm-up, in stretches that follow one another.
+    pub by_kind: Vec<KindReads>,
+}
+
+/// Reads of the disk by kind of transaction, from the end of the stretch before to that of this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KindReads {
+    /// Transactions since the start, at the end of the stretch.
+    pub upto: u64,
+    /// Transactions of each kind, and what the disk read for them.
+    pub kinds: Vec<(u64, u64)>,
 }
 
 /// A captured run.

@@ -31,7 +31,7 @@ mod tests;
 mod warming;
 
 pub use answer::{KindAnswer, Limit, Prediction, Question, predict};
-pub use captured::{Captured, Cpu, KindOf, Start, System, Transaction};
+pub use captured::{Captured, Cpu, KindOf, KindReads, Start, System, Transaction};
 pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use learn::{Learned, calibrate, learn};

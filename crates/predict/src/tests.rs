@@ -7,8 +7,8 @@ use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::{
-    Captured, Cpu, Embedded, Error, KindOf, Prediction, Question, Start, System, Transaction,
-    calibrate, learn, learn_embedded, predict,
+    Captured, Cpu, Embedded, Error, KindOf, KindReads, Prediction, Question, Start, System,
+    Transaction, calibrate, learn, learn_embedded, predict,
 };
 
 const US: u64 = 1_000;
@@ -257,6 +257,7 @@ fn empty_caches_are_filled_by_transactions_and_not_by_time() {
         measure_ns: 10_000_000 * US,
         reads: reads.to_vec(),
         read_bytes: 8192,
+        by_kind: Vec::new(),
     });
     let learned = learn(&captured).unwrap();
     let ask = |read_ns: f64, from_start| {
@@ -279,31 +280,69 @@ fn empty_caches_are_filled_by_transactions_and_not_by_time() {
     assert_eq!(none, Err(Error::Lacks("the start of its load")));
 }
 
-/// While caches are empty a kind that asks for more pages reads more of them.
+/// While caches are empty each kind reads what it was seen to read, and what the measured ones of
+/// its kind do later.
 #[test]
-fn kinds_read_by_what_they_ask_for() {
+fn kinds_read_what_the_disk_read_for_them() {
     let mut captured = captured();
     captured.kinds.push(KindOf { name: "look".to_owned(), writes: false });
-    let last = captured.logical.due.last().copied().unwrap() / US;
-    for number in (1..=1_000u32).step_by(2) {
-        captured.transactions[number as usize - 1].kind = 1;
-        let read = request(last + u64::from(number), Op::Read, 8192, 0, u64::from(number) * 8192);
-        // The page cache has it by now.
-        captured.logical.push_captured(read, Nanos(3 * US), 0, number);
+    for number in (0..1_000).step_by(2) {
+        captured.transactions[number].kind = 1;
     }
+    let ask = |reads: &[(u64, u64)], by_kind: &[KindReads]| {
+        let mut captured = captured.clone();
+        captured.start = Some(Start {
+            warmup_ns: 0,
+            measure_ns: 10_000_000 * US,
+            reads: reads.to_vec(),
+            read_bytes: 8192,
+            by_kind: by_kind.to_vec(),
+        });
+        let learned = learn(&captured).unwrap();
+        let question = Question { from_start: true, ..Question::default() };
+        let make = || vec![device(5_000_000.0, 100_000.0, 300_000.0)];
+        let found = predict(&learned, &question, "one", &make).unwrap();
+        [0, 1].map(|kind| found.kinds[kind].response_ns_p50 as f64 / 1e6)
+    };
+    let looks = |upto| KindReads { upto, kinds: vec![(500, 0), (500, 2_000)] };
+    // Two reads of 5 ms by the mean transaction: four by each that looks, none by the others.
+    let [other, look] = ask(&[(10_000, 20_000)], &[looks(10_000)]);
+    assert!(other < 2.0 && (look / 20.0 - 1.0).abs() < 0.1, "{other} {look}");
+    // Not seen, and no reads in the measurement either: all alike.
+    let [other, look] = ask(&[(10_000, 20_000)], &[]);
+    assert!(
+        (other / 11.0 - 1.0).abs() < 0.15 && (look / 10.0 - 1.0).abs() < 0.15,
+        "{other} {look}"
+    );
+}
+
+/// A run of a slow device holds few transactions: it is simulated several times, and the interval
+/// says how far one run may lie from the others.
+#[test]
+fn a_short_run_is_repeated() {
+    let mut captured = captured();
     captured.start = Some(Start {
         warmup_ns: 0,
         measure_ns: 10_000_000 * US,
         reads: vec![(10_000, 20_000)],
         read_bytes: 8192,
+        by_kind: Vec::new(),
     });
     let learned = learn(&captured).unwrap();
     let question = Question { from_start: true, ..Question::default() };
-    let make = || vec![device(5_000_000.0, 100_000.0, 300_000.0)];
-    let found = predict(&learned, &question, "one", &make).unwrap();
-    let p50 = |kind: usize| found.kinds[kind].response_ns_p50 as f64 / 1e6;
-    // Two reads of 5 ms by the mean transaction: four by each that looks, none by the others.
-    assert!(p50(0) < 2.0 && (p50(1) / 20.0 - 1.0).abs() < 0.1, "{} {}", p50(0), p50(1));
+    let ask = || {
+        let make = || vec![device(100_000_000.0, 100_000.0, 300_000.0)];
+        predict(&learned, &question, "one", &make).unwrap()
+    };
+    // Two reads of 100 ms each on average: some 50 transactions in ten seconds.
+    let slow = ask();
+    assert!((slow.per_min / 300.0 - 1.0).abs() < 0.1, "{slow:?}");
+    let counted: f64 = slow.kinds.iter().map(|kind| kind.per_min).sum();
+    assert!((counted / slow.per_min - 1.0).abs() < 1e-9, "{slow:?}");
+    let width = (slow.per_min_high - slow.per_min_low) / slow.per_min;
+    // The number of reads in 50 transactions varies by 10 %: 90 % of runs within 16.
+    assert!((0.2..0.7).contains(&width), "{slow:?}");
+    assert_eq!(slow, ask(), "the same answer");
 }
 
 /// An embedded database: 900 transactions of the writer (ten reads in each of the first 300, then a

@@ -5,10 +5,9 @@
 //! how long they took; so the reads per transaction of the captured run, by the number of
 //! transactions since its start, hold for a device of any speed.
 
-use sim::transactions::{Templates, Warming};
-use trace::Op;
+use sim::transactions::{Step, Templates, Warming};
 
-use crate::captured::Captured;
+use crate::captured::{Captured, Start};
 
 /// A stretch of the curve holds at least so many transactions: the reads of fewer are an accident.
 const STRETCH: u64 = 32;
@@ -35,7 +34,7 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
         extra_reads.pop();
     }
     let bytes = start.read_bytes.max(512);
-    let by_kind = by_kind(captured);
+    let by_kind = by_kind(start, templates, captured.kinds.len());
     (!extra_reads.is_empty()).then(|| Warming {
         extra_reads,
         by_kind,
@@ -45,25 +44,32 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
     })
 }
 
-/// Reads of each kind over those of a mean transaction. Whatever the server asks the system for is
-/// read from the disk while the page cache is empty, so its calls tell the kinds apart.
-fn by_kind(captured: &Captured) -> Vec<f64> {
-    let kinds = captured.kinds.len();
-    let Some((_, chains)) = captured.logical.captured() else { return Vec::new() };
-    let (mut reads, mut transactions) = (vec![0u64; kinds], vec![0u64; kinds]);
-    for one in &captured.transactions {
-        transactions[usize::from(one.kind)] += 1;
-    }
-    for at in Captured::of(&captured.logical, "data", Op::Read) {
-        let number = (chains.transaction[at] as usize).checked_sub(1);
-        if let Some(one) = number.and_then(|index| captured.transactions.get(index)) {
-            reads[usize::from(one.kind)] += 1;
+/// Reads of each kind over those of a mean transaction: as seen during the warm-up, and after it
+/// as the templates have it. Kinds that look at other rows than the ones before them find them in
+/// a cache less often, and for longer.
+fn by_kind(start: &Start, templates: &Templates, kinds: usize) -> Vec<(u64, Vec<f64>)> {
+    let mut found = Vec::new();
+    let mut push = |upto: u64, seen: &[(u64, u64)]| {
+        let sum = |of: fn(&(u64, u64)) -> u64| seen.iter().map(of).sum::<u64>() as f64;
+        let (transactions, reads) = (sum(|one| one.0), sum(|one| one.1));
+        // The share of a kind of which none came is not known.
+        let share = |&(count, own): &(u64, u64)| match count {
+            0 => 1.0,
+            count => own as f64 / count as f64 / (reads / transactions),
+        };
+        if reads > 0.0 {
+            found.push((upto, seen.iter().map(share).collect()));
         }
+    };
+    for stretch in &start.by_kind {
+        push(stretch.upto, &stretch.kinds);
     }
-    let mean = reads.iter().sum::<u64>() as f64 / captured.transactions.len().max(1) as f64;
-    if mean == 0.0 {
-        return Vec::new();
+    let mut later = vec![(0, 0); kinds];
+    for (kind, steps) in templates.iter() {
+        let (count, reads) = &mut later[usize::from(kind)];
+        *count += 1;
+        *reads += steps.iter().filter(|step| matches!(step, Step::Read { .. })).count() as u64;
     }
-    let of_kind = reads.iter().zip(&transactions);
-    of_kind.map(|(reads, count)| *reads as f64 / (*count).max(1) as f64 / mean).collect()
+    push(u64::MAX, &later);
+    found
 }

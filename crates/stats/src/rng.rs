@@ -72,6 +72,17 @@ impl Rng {
         -mean * (1.0 - self.unit()).ln()
     }
 
+    /// A Poisson-distributed number with the given mean: as many exponential gaps as fit into one
+    /// unit of time, so its cost grows with the mean.
+    pub fn poisson(&mut self, mean: f64) -> u32 {
+        let (mut count, mut left) = (0, mean);
+        while left > 0.0 {
+            left -= self.exponential(1.0);
+            count += u32::from(left > 0.0);
+        }
+        count
+    }
+
     /// Fills `bytes` with random data (incompressible).
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
@@ -104,6 +115,18 @@ mod tests {
         // Chi-square with 9 degrees of freedom: 27.9 is exceeded once in a thousand seeds.
         let chi: f64 = counts.iter().map(|&c| (f64::from(c) - 1e4).powi(2) / 1e4).sum();
         assert!(chi < 27.9, "chi-square {chi}");
+    }
+
+    #[test]
+    fn poisson_has_its_mean_and_variance() {
+        let mut rng = Rng::new(11);
+        for mean in [0.0, 0.3, 7.0] {
+            let draws: Vec<f64> = (0..100_000).map(|_| f64::from(rng.poisson(mean))).collect();
+            let found = draws.iter().sum::<f64>() / 1e5;
+            let variance = draws.iter().map(|draw| (draw - found).powi(2)).sum::<f64>() / 1e5;
+            assert!((found - mean).abs() <= 0.03 * mean, "{mean}: mean {found}");
+            assert!((variance - mean).abs() <= 0.03 * mean, "{mean}: variance {variance}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) struct Gathered {
     pub started_ms: i64,
 }
 
-/// One transaction of the measurement, as its client saw it.
+/// One transaction, as its client saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The server's task that served it; see [`Session::server_task`].
@@ -65,6 +65,8 @@ pub struct Span {
     pub start_ns: u64,
     /// When its last answer was there.
     pub end_ns: u64,
+    /// Whether all of it lies within the measurement.
+    pub measured: bool,
 }
 
 /// What the caller hears of while a run goes on: phases, and a tick ten times a second.
@@ -196,9 +198,9 @@ struct Notes {
 }
 
 impl Notes {
-    fn note(&mut self, kind: Kind, start_ns: u64, end_ns: u64) {
+    fn note(&mut self, kind: Kind, (start_ns, end_ns): (u64, u64), measured: bool) {
         if let Some(task) = self.task {
-            self.spans.push(Span { task, kind, start_ns, end_ns });
+            self.spans.push(Span { task, kind, start_ns, end_ns, measured });
         }
     }
 }
@@ -294,15 +296,14 @@ impl Shared<'_> {
                     None => ledger.gave_up(&input),
                 }
             }
-            if self.window.holds(begin_ns, end_ns) {
-                notes.note(job.kind, zero_ns + begin_ns, zero_ns + end_ns);
-            }
+            let measured = self.window.holds(begin_ns, end_ns);
+            notes.note(job.kind, (zero_ns + begin_ns, zero_ns + end_ns), measured);
             if outcome.is_some() {
                 cpu.executed();
                 self.show(&job);
             }
             users.finish(lane, &job);
-            meter.end(self.window.holds(begin_ns, end_ns));
+            meter.end(measured);
         }
         cpu.client = meter.totals();
         cpu.account(&self.window, users.now_ns(), true);

@@ -98,7 +98,6 @@ pub(super) struct Engine<'a> {
     /// Transactions that began.
     pub(super) started: u64,
     /// By kind: extra reads of transactions so far that were no whole one.
-    pub(super) owed_reads: Vec<f64>,
     /// Those whom a release of the log wakes.
     pub(super) woken: Vec<u32>,
 }
@@ -131,7 +130,6 @@ impl<'a> Engine<'a> {
             tally: Tally::new(setup),
             rng: Rng::new(setup.seed),
             started: 0,
-            owed_reads: vec![0.0; setup.kinds.len()],
             woken: Vec::new(),
             steps,
         }

@@ -136,6 +136,46 @@ pub struct TransactionOutcome {
     pub counters: BTreeMap<String, u64>,
 }
 
+impl TransactionOutcome {
+    /// Adds another simulation of the same system, with other draws: what was found in either.
+    pub fn merge(&mut self, other: &Self) {
+        let weight = |one: &Self| one.measured_ns as f64;
+        let all = (weight(self) + weight(other)).max(1.0);
+        self.processor_share =
+            (self.processor_share * weight(self) + other.processor_share * weight(other)) / all;
+        self.measured_ns += other.measured_ns;
+        self.transactions += other.transactions;
+        self.transactions_per_s = self.transactions as f64 / (all / 1e9);
+        for (own, more) in self.kinds.iter_mut().zip(&other.kinds) {
+            own.response.merge(&more.response);
+            own.waits.add(&more.waits);
+        }
+        self.asked += other.asked;
+        self.ended += other.ended;
+        self.in_work += other.in_work;
+        self.dropped += other.dropped;
+        self.wrapped += other.wrapped;
+        self.log.add(&other.log);
+        for more in &other.io {
+            let is_same = |own: &&mut IoOutcome| own.class == more.class && own.op == more.op;
+            match self.io.iter_mut().find(is_same) {
+                Some(own) => {
+                    own.requests += more.requests;
+                    own.bytes += more.bytes;
+                    own.time.merge(&more.time);
+                }
+                None => self.io.push(more.clone()),
+            }
+        }
+        for ((_, own), (_, more)) in self.rounds.iter_mut().zip(&other.rounds) {
+            *own += more;
+        }
+        for (name, more) in &other.counters {
+            *self.counters.entry(name.clone()).or_default() += more;
+        }
+    }
+}
+
 /// Transactions of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KindOutcome {
@@ -164,6 +204,18 @@ pub struct LogOutcome {
     pub filled_bytes: u64,
     /// Time during which the log had a holder, ns.
     pub held_ns: u64,
+}
+
+impl LogOutcome {
+    fn add(&mut self, other: &Self) {
+        self.commits += other.commits;
+        self.flushes += other.flushes;
+        self.inserted_bytes += other.inserted_bytes;
+        self.image_bytes += other.image_bytes;
+        self.written_bytes += other.written_bytes;
+        self.filled_bytes += other.filled_bytes;
+        self.held_ns += other.held_ns;
+    }
 }
 
 /// Requests of one operation on one file class.

@@ -224,9 +224,9 @@ pub struct Warming {
     /// Up to which transaction, counted from the start, each of them reads so much more than its
     /// template does; rising. Beyond the last one caches are full.
     pub extra_reads: Vec<(u64, f64)>,
-    /// By kind of transaction: its share of these reads over that of a mean transaction. Empty
-    /// where all kinds read alike.
-    pub by_kind: Vec<f64>,
+    /// Up to which transaction, and until then by kind: its share of these reads over that of a
+    /// mean transaction; rising. Beyond the last one, all kinds read alike.
+    pub by_kind: Vec<(u64, Vec<f64>)>,
     /// Index of the file class that is read.
     pub class: u16,
     /// Bytes of a read.
@@ -236,18 +236,22 @@ pub struct Warming {
 }
 
 impl Warming {
-    /// Reads that transaction number `number` makes beyond its template's.
+    /// Reads that transaction number `number` makes beyond its template's, on average.
     pub(super) fn extra(&self, number: u64, kind: u16) -> f64 {
         let at = self.extra_reads.partition_point(|(upto, _)| *upto <= number);
         let mean = self.extra_reads.get(at).map_or(0.0, |(_, reads)| *reads);
-        mean * self.by_kind.get(usize::from(kind)).copied().unwrap_or(1.0)
+        let at = self.by_kind.partition_point(|(upto, _)| *upto <= number);
+        let share = self.by_kind.get(at).and_then(|(_, kinds)| kinds.get(usize::from(kind)));
+        mean * share.copied().unwrap_or(1.0)
     }
 
     fn check(&self, classes: usize, kinds: usize) -> Result<(), Error> {
-        let rises = self.extra_reads.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let rises = self.extra_reads.windows(2).all(|pair| pair[0].0 < pair[1].0)
+            && self.by_kind.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let means = self.extra_reads.iter().map(|(_, reads)| reads);
-        let sound = means.chain(&self.by_kind).all(|each| each.is_finite() && *each >= 0.0)
-            && (self.by_kind.is_empty() || self.by_kind.len() == kinds);
+        let shares = self.by_kind.iter().flat_map(|(_, shares)| shares);
+        let sound = means.chain(shares).all(|each| each.is_finite() && *each >= 0.0)
+            && self.by_kind.iter().all(|(_, shares)| shares.len() == kinds);
         if usize::from(self.class) >= classes || self.bytes == 0 || !rises || !sound {
             return Err(Error::Setup("caches fill in a way that cannot be".to_owned()));
         }

@@ -63,11 +63,8 @@ impl Engine<'_> {
     pub(super) fn start(&mut self, terminal: u32) {
         let drawn = self.setup.templates.draw(self.started, &mut self.rng);
         if let Some(warming) = &self.setup.warming {
-            let owed = &mut self.owed_reads[usize::from(drawn.kind)];
-            *owed += warming.extra(self.started, drawn.kind);
-            let whole = owed.floor();
-            *owed -= whole;
-            self.actors[terminal as usize].extra_reads = whole as u32;
+            let mean = warming.extra(self.started, drawn.kind);
+            self.actors[terminal as usize].extra_reads = self.rng.poisson(mean);
         }
         self.started += 1;
         let actor = &mut self.actors[terminal as usize];

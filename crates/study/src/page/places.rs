@@ -145,8 +145,8 @@ fn devices(result: &StudyResult) -> Section {
     .interval(places.iter().map(|place| ends(&place)).collect());
     // This disk comes out as it was captured: that is no prediction.
     let predicted = |place: &&Place| {
-        let predicted = place.predicted.as_ref().filter(|_| place.name != HERE);
-        predicted.map_or(f64::NAN, |found| found.figures.transactions_per_min)
+        let predicted = place.expected().filter(|_| place.name != HERE);
+        predicted.map_or(f64::NAN, |figures| figures.transactions_per_min)
     };
     let predicted_series = BarSeries::new("predicted", places.iter().map(predicted).collect());
     let figure = Figure::bars(
@@ -162,7 +162,8 @@ fn devices(result: &StudyResult) -> Section {
             "The load really ran at every place with a measured figure, on an emulated device of \
              that profile, each time from the same copy of the database. Rounds went through the \
              places forwards and backwards in turns. A/A is the spread of the runs at one place \
-             over their median: no error below it means anything.",
+             over their median: no error below it means anything. Predictions beside a measured \
+             figure are for the processors that the emulator left to the load.",
         )
         .figure(figure)
         .table(rank_table(&places))
@@ -222,11 +223,11 @@ fn rows(places: &[&Place]) -> Vec<Vec<String>> {
         let [per_min, p99, month, million] = columns.each_ref().map(|column| column[index].clone());
         let nothing = || format::NOTHING.to_owned();
         // This disk comes out as it was captured: that is no prediction.
-        let predicted = place.predicted.as_ref().filter(|_| place.name != HERE);
+        let predicted = place.expected().filter(|_| place.name != HERE);
         let found = throughput(place);
         let error = found.as_ref().and_then(Compared::error).filter(|_| place.name != HERE);
         let predicted =
-            predicted.map_or_else(nothing, |one| format::count(one.figures.transactions_per_min));
+            predicted.map_or_else(nothing, |one| format::count(one.transactions_per_min));
         let (error, spread) = (
             error.map_or_else(nothing, signed),
             found.and_then(|found| found.spread).map_or_else(nothing, format::percent),
@@ -322,14 +323,18 @@ fn by_kind(result: &StudyResult) -> Section {
         if let Some(run) = place.runs.last() {
             let io: Vec<String> =
                 run.io.iter().map(|io| format!("{:.2} {}", io.requests, io.op)).collect();
+            let alone = place.predicted.as_ref().map_or_else(String::new, |found| {
+                let per_min = format::count(found.figures.transactions_per_min);
+                format!(": {per_min} transactions per minute are predicted there")
+            });
             section = section.paragraph(format!(
                 "{}: {} requests per transaction; its answers were at most {:.0} us late (p99), \
                  and the emulator itself used {} of the processors, which a real device leaves \
-                 to the load.",
+                 to the load{alone}.",
                 place.name,
                 io.join(", "),
                 run.lateness_us_p99.unwrap_or(0.0),
-                format::percent(run.emulator_share.unwrap_or(0.0))
+                format::percent(place.emulator_share().unwrap_or(0.0))
             ));
         }
     }

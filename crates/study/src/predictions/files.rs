@@ -105,6 +105,7 @@ fn start(run: &Run) -> Option<Start> {
         measure_ns: result.options.measure.0,
         reads: transactions.zip(seen.reads.iter().copied()).collect(),
         read_bytes: (bytes / last.max(1)).next_multiple_of(512).min(1 << 20) as u32,
+        by_kind: seen.by_kind.clone(),
     })
 }
 

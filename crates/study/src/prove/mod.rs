@@ -76,7 +76,6 @@ pub struct Run {
     pub lateness_us_p99: Option<f64>,
     /// Share of the machine's processors that the emulator used, which a real device leaves to the
     /// load.
-    #[serde(default)]
     pub emulator_share: Option<f64>,
     /// What makes the run suspect.
     pub warnings: Vec<Warning>,
@@ -103,6 +102,9 @@ pub struct Place {
     pub runs: Vec<Run>,
     /// What the predictor said, from the capture at [`HERE`].
     pub predicted: Option<Predicted>,
+    /// The same on processors that are slower by what the emulator used of them: what the runs are
+    /// held against. A real device leaves all of them to the load.
+    pub beside_emulator: Option<Figures>,
     /// Why it said nothing.
     pub not_predicted: Option<String>,
 }
@@ -175,6 +177,18 @@ impl Place {
         Ok(place)
     }
 
+    /// What the runs are held against.
+    pub fn expected(&self) -> Option<&Figures> {
+        let predicted = self.predicted.as_ref().map(|found| &found.figures);
+        self.beside_emulator.as_ref().or(predicted)
+    }
+
+    /// Share of the processors that emulators used, the mean over the runs.
+    pub(crate) fn emulator_share(&self) -> Option<f64> {
+        let shares: Vec<f64> = self.runs.iter().filter_map(|run| run.emulator_share).collect();
+        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
     /// Every figure of the place.
     pub fn compared(&self) -> Vec<Compared> {
         let mut found = Vec::new();
@@ -189,7 +203,7 @@ impl Place {
                 _ => values[middle],
             };
             let spread = (values.len() > 1 && measured > 0.0).then(|| (most - least) / measured);
-            let predicted = self.predicted.as_ref().and_then(|found| of(&found.figures));
+            let predicted = self.expected().and_then(of);
             found.push(Compared { name, measured, predicted, spread });
         };
         add("transactions/min".to_owned(), &|figures| Some(figures.transactions_per_min));

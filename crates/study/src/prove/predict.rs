@@ -11,18 +11,20 @@ use crate::Error;
 use crate::predictions::{ask, here, read_run};
 use crate::scenarios::read_profile;
 
-/// What the load that was captured as `prefix` does at a place.
+/// What the load that was captured as `prefix` does at a place, on processors so many times as
+/// fast.
 ///
 /// # Errors
 /// A capture or a profile that cannot be read, or that nothing can be predicted from.
-pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Error> {
+pub(super) fn at(prefix: &Path, place: &Place, speed: f64) -> Result<Option<Predicted>, Error> {
     let run = read_run(prefix)?;
     if place.profile.is_empty() {
         return Ok(Some(answer(&here(prefix)?)));
     }
     // As it is measured: from empty caches and for as long, where that was seen.
     let from_start = run.server.is_none_or(|server| server.start.is_some());
-    in_virtual_time(prefix, &place.profile, place.log.as_deref(), from_start)
+    let question = Question { from_start, speed: Some(speed), ..Question::default() };
+    in_virtual_time(prefix, &place.profile, place.log.as_deref(), question)
 }
 
 /// Terminals, processors, locks and the log are simulated: what each kind of transaction takes from
@@ -31,11 +33,11 @@ fn in_virtual_time(
     prefix: &Path,
     device: &str,
     log: Option<&str>,
-    from_start: bool,
+    question: Question,
 ) -> Result<Option<Predicted>, Error> {
     let profile = read_profile(device)?;
     let log = log.map(read_profile).transpose()?;
-    let question = Question { log_apart: log.is_some(), from_start, ..Question::default() };
+    let question = Question { log_apart: log.is_some(), ..question };
     let (all, _) = ask(prefix, &question, &[profile], log.as_ref(), &Quiet)?;
     Ok(all.devices.first().map(answer))
 }

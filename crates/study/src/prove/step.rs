@@ -12,7 +12,7 @@ use oltp::OltpResult;
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
-use super::{Place, Predicted};
+use super::{Figures, Place, Predicted};
 use crate::Error;
 use crate::file::StudyFile;
 use crate::run_dir::RunDir;
@@ -327,7 +327,14 @@ impl<'a> Workshop<'a> {
 
     /// What the capture says of a place.
     pub(crate) fn predict(&self, place: &Place) -> Result<Option<Predicted>, Error> {
-        super::predict::at(&self.captured(), place)
+        super::predict::at(&self.captured(), place, 1.0)
+    }
+
+    /// The same with the processors that emulators leave, where they ran.
+    pub(crate) fn beside_emulator(&self, place: &Place) -> Result<Option<Figures>, Error> {
+        let Some(share) = place.emulator_share() else { return Ok(None) };
+        let found = super::predict::at(&self.captured(), place, 1.0 - share.clamp(0.0, 0.9))?;
+        Ok(found.map(|found| found.figures))
     }
 
     /// One run at a place; none where the user stopped it.

@@ -17,7 +17,7 @@ use predict::Limit;
 use trace::Trace;
 
 use super::make::Made;
-use super::start::{StartReads, StartWatch};
+use super::start::StartWatch;
 use super::{Run, ServerRun};
 use crate::Error;
 use crate::observe::Capture;
@@ -36,16 +36,19 @@ pub(super) fn make(
     if let Some(instance) = instance {
         instance.check()?;
     }
-    let transactions: Vec<Span> = spans
-        .iter()
-        .map(|span| Span {
-            kind: span.kind as u16,
-            task: span.task,
-            start_ns: span.start_ns,
-            end_ns: span.end_ns,
-        })
-        .collect();
-    let seen = watch.finish(result.cpu.transactions, &transactions);
+    // Those of the measurement, and those before it.
+    let (mut measured, mut before) = (Vec::new(), Vec::new());
+    let first_ns = spans.iter().filter(|span| span.measured).map(|span| span.start_ns).min();
+    for span in &spans {
+        let oltp::Span { task, start_ns, end_ns, .. } = *span;
+        let own = Span { kind: span.kind as u16, task, start_ns, end_ns };
+        if span.measured {
+            measured.push(own);
+        } else if first_ns.is_some_and(|first_ns| start_ns < first_ns) {
+            before.push(own);
+        }
+    }
+    let seen = watch.finish(result.cpu.transactions, &measured, &before);
     for warning in seen.server.accounts.iter().flat_map(ServerAccounts::warnings) {
         sink.emit(Event::Warning(warning.clone()));
         result.warnings.push(warning);
@@ -84,7 +87,6 @@ struct Begun {
 
 /// What came of it.
 struct Ended {
-    start: Option<StartReads>,
     cpu: Option<ServerCpu>,
     activity: Option<Activity>,
     clock: Option<capture::server::ServerCpu>,
@@ -107,13 +109,14 @@ impl<'a> Watch<'a> {
         match phase {
             Phase::WarmUp => {
                 let server = self.instance.filter(|_| self.capture >= Capture::Database);
-                self.start = server.and_then(|own| StartWatch::begin(&own.files().data));
+                self.start = server
+                    .and_then(|own| StartWatch::begin(observed(own).as_ref(), &own.files().data));
             }
-            Phase::Measurement => self.begun = Some(self.begin()),
-            Phase::End => {
-                let start = self.start.take().and_then(StartWatch::finish);
-                self.ended = self.begun.take().map(|begun| self.end(begun, start));
+            Phase::Measurement => {
+                self.start.iter_mut().for_each(StartWatch::warmed_up);
+                self.begun = Some(self.begin());
             }
+            Phase::End => self.ended = self.begun.take().map(|begun| self.end(begun)),
         }
     }
 
@@ -131,7 +134,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn end(&self, begun: Begun, start: Option<StartReads>) -> Ended {
+    fn end(&self, begun: Begun) -> Ended {
         let now = self.instance.map(Instance::cpu);
         let cpu = now.zip(begun.cpu).map(|(now, begin)| ServerCpu {
             user_s: now.user_s - begin.user_s,
@@ -142,10 +145,10 @@ impl<'a> Watch<'a> {
         let physical = begun.physical.map(|capture| capture.map(PhysicalCapture::finish));
         let later = Statistics::read(self.system, &self.login).ok();
         let activity = later.zip(begun.statistics).map(|(later, earlier)| later.since(&earlier));
-        Ended { start, cpu, activity, clock, logical, physical }
+        Ended { cpu, activity, clock, logical, physical }
     }
 
-    fn finish(self, transactions: u64, spans: &[Span]) -> Seen {
+    fn finish(self, transactions: u64, spans: &[Span], before: &[Span]) -> Seen {
         let mut server = ServerRun {
             settings: self.instance.map(|instance| instance.settings().clone()),
             places: self.instance.map(|instance| instance.places().clone()),
@@ -157,13 +160,12 @@ impl<'a> Watch<'a> {
             activity: None,
             accounts: None,
             limits: Vec::new(),
-            start: None,
+            start: self.start.and_then(|watch| watch.finish(before, oltp::Kind::COUNT)),
         };
         let (mut traces, mut each) = (Vec::new(), Vec::new());
         let Some(mut ended) = self.ended else {
             return Seen { server, traces, transactions: each };
         };
-        server.start = ended.start.take();
         server.cpu = ended.cpu;
         server.activity = ended.activity;
         if let Some(Ok(logical)) = &mut ended.logical {

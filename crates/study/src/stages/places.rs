@@ -110,6 +110,9 @@ pub(crate) fn measure(context: &Context<'_>) -> Result<(), Error> {
     for warning in places.iter().flat_map(|place| &place.runs).flat_map(|run| &run.warnings) {
         context.warn(warning.clone());
     }
+    for place in places.iter_mut().filter(|place| place.predicted.is_some()) {
+        place.beside_emulator = workshop.beside_emulator(place)?;
+    }
     workshop.remove()?;
     context.finish(&PLACES, &places)?;
     context.run.remove(PARTIAL)
