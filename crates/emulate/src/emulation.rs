@@ -223,10 +223,11 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
     let has_exports = !exports.is_empty();
     let sockets = open_exports(exports, capacity, options.forgetful)?;
     let mut mounts = Vec::new();
-    let mut ends = Vec::new();
+    let (mut ends, mut below) = (Vec::new(), Vec::new());
     for (directory, (root, aside)) in directories.iter().zip(roots) {
         let (mounted, device) = Mounted::new(directory)?;
         mounts.push(mounted);
+        below.push(rustix::fs::fstat(&root).map_or(0, |stat| stat.st_dev));
         ends.push((device, root, aside));
     }
     let shared = Arc::new(Shared::default());
@@ -255,8 +256,8 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
     let thread = Some(thread);
     let loops = Vec::new();
     let mut unit = Unit { name, mounts, waiting, shared, thread, left_over, has_exports, loops };
-    for mounted in &unit.mounts {
-        mount::lift_dirty_limit(mounted.directory());
+    for (mounted, below) in unit.mounts.iter().zip(below) {
+        mount::treat_as(mounted.directory(), below);
     }
     for file in blocks {
         unit.loops.push(Loop::attach(&file)?);

@@ -179,12 +179,19 @@ fn receive_descriptor(socket: &std::os::unix::net::UnixStream) -> io::Result<Own
     Err(io::Error::other("fusermount3 sent no device"))
 }
 
-/// Lets the kernel keep as much unwritten data for the file system that `directory` is on as for
-/// any disk: FUSE file systems start with one per cent of memory. Needs root; done without.
-pub(crate) fn lift_dirty_limit(directory: &Path) {
+/// Has the kernel treat the file system that `directory` is on as it treats the disk `below`: as
+/// much unwritten data (FUSE file systems start with one per cent of memory) and as much
+/// read-ahead (they start with 128 KiB). Needs root; done without.
+pub(crate) fn treat_as(directory: &Path, below: u64) {
     let Ok(stat) = rustix::fs::stat(directory) else { return };
-    let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
-    let limits = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}"));
+    let number = |device| format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let limits = PathBuf::from(format!("/sys/class/bdi/{}", number(stat.st_dev)));
     _ = std::fs::write(limits.join("max_ratio"), "100");
     _ = std::fs::write(limits.join("strict_limit"), "0");
+    // Of a partition its disk has it.
+    let disk = PathBuf::from(format!("/sys/dev/block/{}", number(below)));
+    let own = ["queue/read_ahead_kb", "../queue/read_ahead_kb"];
+    if let Some(ahead) = own.iter().find_map(|name| std::fs::read_to_string(disk.join(name)).ok()) {
+        _ = std::fs::write(limits.join("read_ahead_kb"), ahead.trim());
+    }
 }

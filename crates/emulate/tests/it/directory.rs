@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::time::{Duration, Instant};
 
 use emulate::Fate;
@@ -86,6 +86,29 @@ fn reads_that_the_kernel_has_cached_cost_nothing() {
     }
     let outcome = mounted.stop();
     assert!(requests(&outcome, "read") <= 4, "{outcome:?}");
+}
+
+#[test]
+fn the_kernel_reads_ahead_as_on_the_disk_below() {
+    let Some(mut mounted) = Mounted::new(fast(), false) else { return };
+    let number = |path: &std::path::Path| {
+        let device = fs::metadata(path).unwrap().dev();
+        format!("{}:{}", libc::major(device), libc::minor(device))
+    };
+    // The parent is on the disk below; of a partition its disk has the queue.
+    let disk = format!("/sys/dev/block/{}", number(mounted.path().parent().unwrap()));
+    let queue = ["queue", "../queue"].map(|queue| format!("{disk}/{queue}/read_ahead_kb"));
+    let Some(below) = queue.iter().find_map(|path| fs::read_to_string(path).ok()) else {
+        println!("skipped: the test directory is on no disk");
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root sets read-ahead");
+        return;
+    }
+    let own = format!("/sys/class/bdi/{}/read_ahead_kb", number(&mounted.path()));
+    assert_eq!(fs::read_to_string(own).unwrap(), below);
+    mounted.stop();
 }
 
 #[test]
