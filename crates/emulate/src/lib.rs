@@ -20,6 +20,7 @@ mod counters;
 mod emulation;
 mod error;
 mod faults;
+pub mod file_system;
 mod fuse;
 mod line;
 mod nbd;

@@ -18,4 +18,4 @@ mod stack;
 
 pub use error::Error;
 pub use spec::{Files, Spec};
-pub use stack::{Account, Asked, Kept, Stack, Traffic};
+pub use stack::{Account, Asked, Kept, Region, Stack, Traffic, regions};

@@ -127,6 +127,29 @@ impl Account {
     }
 }
 
+/// Where a file lies in the address space of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Its first byte: that of a page.
+    pub start: u64,
+    /// Bytes up to the end of its last request; 0 where none has any.
+    pub bytes: u64,
+}
+
+/// The files of a trace: one for each stream.
+pub fn regions(trace: &Trace) -> Vec<Region> {
+    let mut bounds = vec![(u64::MAX, 0); trace.streams.len()];
+    for request in trace.requests().filter(|request| request.len > 0) {
+        let (start, end) = &mut bounds[usize::from(request.stream)];
+        *start = (*start).min(request.offset.0 / PAGE_BYTES * PAGE_BYTES);
+        *end = (*end).max(request.offset.0 + u64::from(request.len));
+    }
+    bounds
+        .into_iter()
+        .map(|(start, end)| Region { start, bytes: end.saturating_sub(start) })
+        .collect()
+}
+
 /// A host stack in virtual time.
 pub struct Stack {
     spec: Spec,
@@ -144,16 +167,11 @@ pub struct Stack {
 impl Stack {
     /// A stack for the streams of `trace`, whose files are there as the spec says.
     pub fn new(spec: &Spec, trace: &Trace) -> Self {
-        let mut bounds = vec![(u64::MAX, 0); trace.streams.len()];
-        for request in trace.requests().filter(|request| request.len > 0) {
-            let (start, end) = &mut bounds[usize::from(request.stream)];
-            *start = (*start).min(request.offset.0 / PAGE_BYTES * PAGE_BYTES);
-            *end = (*end).max(request.offset.0 + u64::from(request.len));
-        }
+        let regions = regions(trace);
         let mut files = FileSystem::new(spec.file_system.clone());
-        for (file, (start, end)) in bounds.iter().enumerate().filter(|(_, (_, end))| *end > 0) {
+        for (file, region) in regions.iter().enumerate().filter(|(_, region)| region.bytes > 0) {
             if spec.files != Files::Absent {
-                files.add(file as u32, end - start, spec.files == Files::Written);
+                files.add(file as u32, region.bytes, spec.files == Files::Written);
             }
         }
         let mut physical = Trace::default();
@@ -164,7 +182,7 @@ impl Stack {
         Self {
             cache: spec.page_cache.clone().map(PageCache::new),
             files,
-            starts: bounds.into_iter().map(|(start, _)| start).collect(),
+            starts: regions.iter().map(|region| region.start).collect(),
             spec: spec.clone(),
             account: Account::default(),
             physical,

@@ -90,6 +90,9 @@ pub enum Error {
     /// A server could not be created, run or asked.
     #[error(transparent)]
     Dbms(#[from] dbms::Error),
+    /// A device or a file system could not be put under a directory.
+    #[error(transparent)]
+    Emulate(#[from] emulate::Error),
     /// A server's I/O is not seen through SQLite's VFS.
     #[error("the I/O of a database server cannot be captured through SQLite's file system layer")]
     NotEmbedded,
@@ -160,6 +163,7 @@ impl Hint for Error {
             Self::Fit(error) => return error.hint(),
             Self::Oltp(error) => return error.hint(),
             Self::Dbms(error) => return error.hint(),
+            Self::Emulate(error) => return error.hint(),
             Self::Capture(error) => return error.hint(),
             Self::StudyFile { .. } => {
                 "compare with 'wearmark study show quickstart', which prints a complete study file"

@@ -8,6 +8,7 @@
 
 mod calibration;
 mod emulation;
+mod host;
 mod main_job;
 mod models;
 mod oltp;
@@ -123,6 +124,7 @@ const AREAS: &[Area] = &[
     Area { name: "sim", about: "simulation, from the command line", measure: sim::measure },
     Area { name: "models", about: "device models, one core", measure: models::measure },
     Area { name: "traces", about: "reading and writing traces", measure: traces::measure },
+    Area { name: "host", about: "the host, modelled and real", measure: host::measure },
     Area { name: "oltp", about: "transactions on SQLite, watched", measure: oltp::measure },
     Area { name: "emulation", about: "models served in real time", measure: emulation::measure },
     Area { name: "prediction", about: "predicted and really run", measure: prediction::measure },

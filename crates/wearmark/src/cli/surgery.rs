@@ -82,6 +82,13 @@ pub struct Host {
     /// Where the result goes
     #[arg(long, short)]
     pub output: PathBuf,
+    /// Also make the calls for real: on such a file system of the kernel, on a loop device over a
+    /// file in this directory that is gone afterwards; root only
+    #[arg(long, value_name = "DIR")]
+    pub run_in: Option<PathBuf>,
+    /// Where the trace of what that device really got goes
+    #[arg(long, value_name = "FILE", requires = "run_in")]
+    pub real_output: Option<PathBuf>,
 }
 
 /// `wearmark trace merge`

@@ -138,6 +138,9 @@ fn the_guide_to_the_host_runs() {
     let commands = commands(page);
     assert!(commands.len() >= 4, "{commands:?}");
     for command in &commands {
+        if command.contains(&"--run-in") && crate::host::missing("mkfs.ext4") {
+            continue;
+        }
         assert!(!fine(dir.path(), command).is_empty(), "{command:?} says nothing");
     }
     let html = fs::read_to_string(dir.path().join("host.html")).unwrap();

@@ -5,6 +5,7 @@ mod commands;
 mod emulate;
 mod full_disk;
 mod guide;
+mod host;
 mod main_job;
 mod mistakes;
 mod oltp;

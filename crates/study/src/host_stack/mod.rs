@@ -1,5 +1,8 @@
-//! A logical trace through the host stack: what the device gets for it, and the account by layer
-//! and cause as a table.
+//! A logical trace through the host stack: what the device gets for it, the account by layer and
+//! cause as a table, and the same calls on a real host beside it.
+
+mod beside;
+mod real;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,6 +13,8 @@ use report::{Column, Section, Table, format};
 use trace::Trace;
 
 use crate::Error;
+pub use beside::{Beside, Side};
+pub use real::{Real, really};
 
 /// Requests between two looks at the clock and at what the user wants.
 const AT_ONCE: usize = 1 << 16;
