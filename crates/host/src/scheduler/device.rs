@@ -9,7 +9,9 @@ use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
 use super::below::Below;
+use super::deadline::Deadline;
 use super::front::{Bound, Neighbours};
+use super::kyber::Kyber;
 use super::policy::{Fifo, Policy};
 use super::pool::{Id, Pool};
 use super::settings::{Kind, Plugging, Settings};
@@ -64,6 +66,16 @@ struct Counts {
     waited: u64,
 }
 
+fn policy(settings: &Settings) -> Box<dyn Policy> {
+    match settings.kind {
+        Kind::None => Box::new(Fifo::default()),
+        Kind::Deadline => Box::new(Deadline::new(&settings.deadline, false)),
+        Kind::MqDeadline => Box::new(Deadline::new(&settings.deadline, true)),
+        Kind::Kyber => Box::new(Kyber::new(&settings.kyber)),
+        _ => unimplemented!(),
+    }
+}
+
 impl Scheduled {
     /// `device` behind a scheduler.
     ///
@@ -71,10 +83,7 @@ impl Scheduled {
     /// Where the settings are impossible, which the check of a `stack.toml` finds first.
     pub fn new(device: Box<dyn Device>, settings: &Settings) -> Self {
         settings.check().expect("settings that were checked");
-        let policy: Box<dyn Policy> = match settings.kind {
-            Kind::None => Box::new(Fifo::default()),
-            _ => unimplemented!(),
-        };
+        let policy = policy(settings);
         Self {
             below: Below::new(device),
             policy,

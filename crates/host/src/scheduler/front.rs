@@ -14,6 +14,7 @@ pub(super) struct Neighbours {
     /// Only requests of one process are merged: each has a queue of its own.
     by_process: bool,
     enabled: bool,
+    in_front: bool,
     starts: BTreeSet<(u8, u64, Id)>,
     ends: BTreeSet<(u8, u64, Id)>,
 }
@@ -24,6 +25,8 @@ impl Neighbours {
             largest_bytes: settings.max_request.0,
             by_process: matches!(settings.kind, Kind::Cfq | Kind::Bfq),
             enabled: settings.merge,
+            in_front: settings.deadline.front_merges
+                || !matches!(settings.kind, Kind::Deadline | Kind::MqDeadline),
             starts: BTreeSet::new(),
             ends: BTreeSet::new(),
         }
@@ -55,7 +58,8 @@ impl Neighbours {
             found.map(|(_, _, id)| *id).filter(fits).min_by_key(|id| (pool[*id].arrived, *id))
         };
         let (start, end) = (request.offset.0, request.offset.0 + bytes);
-        at(&self.ends, start).or_else(|| at(&self.starts, end))
+        let front = || at(&self.starts, end).filter(|_| self.in_front);
+        at(&self.ends, start).or_else(front)
     }
 
     pub fn insert(&mut self, id: Id, entry: &Entry) {

@@ -19,11 +19,14 @@
 //! up to those of the request issued; clocks never run back.
 
 mod below;
+pub mod deadline;
 mod device;
 mod front;
+pub mod kyber;
 mod policy;
 mod pool;
 mod settings;
+mod time;
 
 pub use device::Scheduled;
 pub use settings::{Kind, Plugging, Settings};

@@ -30,6 +30,8 @@ pub(super) struct Entry {
     pub arrived: u64,
     /// When the device got it, ns.
     pub issued: u64,
+    /// When the scheduler that holds it lets it go first, ns.
+    pub expires: u64,
     first: u32,
     last: u32,
     previous: Id,
@@ -94,6 +96,7 @@ impl Pool {
             end: request.offset.0 + bytes,
             arrived: now,
             issued: now,
+            expires: u64::MAX,
             first: member,
             last: member,
             previous: NOBODY,

@@ -1,7 +1,9 @@
 //! `[scheduler]` of a `stack.toml`.
 
 use serde::Deserialize;
-use units::{Bytes, Nanos};
+use units::Bytes;
+
+use super::{deadline, kyber};
 
 /// Which scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -62,6 +64,10 @@ pub struct Settings {
     pub sync_writes: bool,
     /// Whether seeks cost time: a disk.
     pub rotational: bool,
+    /// Of deadline and mq-deadline.
+    pub deadline: deadline::Settings,
+    /// Of Kyber.
+    pub kyber: kyber::Settings,
 }
 
 impl Default for Settings {
@@ -75,6 +81,8 @@ impl Default for Settings {
             nr_requests: None,
             sync_writes: false,
             rotational: true,
+            deadline: deadline::Settings::default(),
+            kyber: kyber::Settings::default(),
         }
     }
 }
@@ -124,11 +132,12 @@ impl Settings {
         if !(512..=1 << 30).contains(&self.max_request.0) {
             return Err(("scheduler.max_request", "a request has 512 bytes to 1 GiB"));
         }
+        if self.deadline.fifo_batch == 0 {
+            return Err(("scheduler.fifo_batch", "a batch has at least one request"));
+        }
+        if self.kyber.depth.contains(&0) || self.kyber.batch.contains(&0) {
+            return Err(("scheduler.kyber", "every domain has a token, every batch a request"));
+        }
         Ok(())
     }
-}
-
-/// Milliseconds as a time.
-pub(super) const fn ms(count: u64) -> Nanos {
-    Nanos(count * 1_000_000)
 }
