@@ -15,6 +15,7 @@ use super::kyber::Kyber;
 use super::policy::{Fifo, Policy};
 use super::pool::{Id, Pool};
 use super::settings::{Kind, Plugging, Settings};
+use super::throttle::Throttle;
 
 /// Requests that wait in a legacy plug before it opens (kernel 2.6.32, block/blk-settings.c).
 const UNPLUG_REQUESTS: usize = 4;
@@ -30,6 +31,7 @@ pub struct Scheduled {
     pool: Pool,
     neighbours: Neighbours,
     bound: Bound,
+    throttle: Option<Throttle>,
     plugging: Plugging,
     rotational: bool,
     sync_writes: bool,
@@ -64,6 +66,7 @@ struct Counts {
     merged: u64,
     issued: u64,
     waited: u64,
+    throttled: u64,
 }
 
 fn policy(settings: &Settings) -> Box<dyn Policy> {
@@ -90,6 +93,9 @@ impl Scheduled {
             pool: Pool::default(),
             neighbours: Neighbours::new(settings),
             bound: Bound::new(settings),
+            throttle: settings
+                .write_back_throttling
+                .then(|| Throttle::new(&settings.throttle, settings.rotational, settings.depth)),
             plugging: settings.plugging(),
             rotational: settings.rotational,
             sync_writes: settings.sync_writes,
@@ -134,7 +140,11 @@ impl Scheduled {
         }
         let id = self.pool.add(arrived, ticket, request, sync);
         self.open += 1;
-        if self.bound.admit(id, &mut self.pool) {
+        let throttle = self.throttle.as_mut();
+        if throttle.is_some_and(|throttle| !throttle.admit(self.clock, id, &mut self.pool)) {
+            self.counts.throttled += 1;
+            self.unplug();
+        } else if self.bound.admit(id, &mut self.pool) {
             self.plug(id);
         } else {
             self.counts.waited += 1;
@@ -199,6 +209,9 @@ impl Scheduled {
         self.pool[id].issued = self.clock;
         self.in_flight += 1;
         self.counts.issued += 1;
+        if let Some(throttle) = &mut self.throttle {
+            throttle.issued(self.clock, id, &self.pool);
+        }
         self.below.issue(self.clock, id, &self.pool);
     }
 
@@ -215,10 +228,14 @@ impl Scheduled {
         self.in_flight -= 1;
         let entry = self.pool[id];
         let is_flush = entry.op == Op::Flush;
+        let mut wake = false;
         if !is_flush {
             self.open -= 1;
             self.bound.release(id, &self.pool);
             self.policy.completed(self.clock, id, &self.pool);
+            if let Some(throttle) = &mut self.throttle {
+                wake = throttle.completed(self.clock, id, &self.pool);
+            }
         }
         let (at, watched) = (self.clock, self.watched);
         self.pool.remove(id, |member| {
@@ -243,17 +260,38 @@ impl Scheduled {
         }
         self.run();
         while let Some(id) = self.bound.next(&mut self.pool) {
-            self.neighbours.insert(id, &self.pool[id]);
-            self.policy.enqueue(self.clock, id, &mut self.pool);
-            self.queued += 1;
-            self.run();
+            self.enqueue(id);
+        }
+        if wake {
+            self.wake_throttled();
         }
         self.flush_when_drained();
     }
 
+    /// One that had to wait goes to the scheduler.
+    fn enqueue(&mut self, id: Id) {
+        self.neighbours.insert(id, &self.pool[id]);
+        self.policy.enqueue(self.clock, id, &mut self.pool);
+        self.queued += 1;
+        self.run();
+    }
+
+    fn wake_throttled(&mut self) {
+        while let Some(throttle) = &mut self.throttle
+            && let Some(id) = throttle.next(self.clock, &mut self.pool)
+        {
+            if self.bound.admit(id, &mut self.pool) {
+                self.enqueue(id);
+            } else {
+                self.counts.waited += 1;
+            }
+        }
+    }
+
     /// When a timer of the block layer or the scheduler goes off.
     fn next_timer(&self) -> Option<u64> {
-        [self.unplug_at, self.policy.next_timer()].into_iter().flatten().min()
+        let throttle = self.throttle.as_ref().and_then(Throttle::next_timer);
+        [self.unplug_at, self.policy.next_timer(), throttle].into_iter().flatten().min()
     }
 
     fn timers(&mut self) {
@@ -264,6 +302,12 @@ impl Scheduled {
             self.policy.timer(self.clock);
         }
         self.run();
+        if let Some(throttle) = &mut self.throttle
+            && throttle.next_timer().is_some_and(|at| at <= self.clock)
+            && throttle.timer(self.clock)
+        {
+            self.wake_throttled();
+        }
     }
 
     /// The next completion at or before `until`, which goes on only then.
@@ -275,6 +319,10 @@ impl Scheduled {
             if self.ready.front().is_some_and(|(at, ..)| *at <= until) {
                 return self.ready.pop_front();
             }
+            if until == u64::MAX && self.open == 0 && self.flush.is_none() {
+                self.assert_idle();
+                return None;
+            }
             let timer = self.next_timer().unwrap_or(u64::MAX).max(self.clock);
             let moment = if self.plugged.is_empty() { u64::MAX } else { self.clock };
             let limit = until.min(timer).min(moment);
@@ -284,10 +332,7 @@ impl Scheduled {
                 self.complete(id, &path);
                 continue;
             }
-            if limit == u64::MAX {
-                self.assert_idle();
-                return None;
-            }
+            assert!(limit < u64::MAX, "what is open completes");
             self.clock = self.clock.max(limit);
             if timer <= limit {
                 self.timers();
@@ -302,6 +347,7 @@ impl Scheduled {
     /// Nothing happens any more: what arrived is complete.
     fn assert_idle(&self) {
         assert_eq!(self.counts.requests, self.counts.completed, "requests in = completions out");
+        assert!(self.held.is_empty(), "nothing waits behind a flush that is complete");
         assert_eq!(self.counts.bytes, self.counts.completed_bytes, "bytes in = bytes out");
     }
 }
@@ -335,6 +381,9 @@ impl Queued for Scheduled {
         if let Some((at, ..)) = self.ready.front() {
             return Some(Nanos(*at));
         }
+        if self.open == 0 && self.flush.is_none() {
+            return None;
+        }
         // What arrives at the same moment is taken together: it goes on once that is over.
         let moment = (!self.plugged.is_empty()).then_some(self.clock + 1);
         let events = [moment, self.next_timer(), self.below.next_event()];
@@ -363,6 +412,7 @@ impl Device for Scheduled {
             Counter { name: "scheduler_merged_requests", value: self.counts.merged },
             Counter { name: "scheduler_issued_requests", value: self.counts.issued },
             Counter { name: "scheduler_waited_requests", value: self.counts.waited },
+            Counter { name: "scheduler_throttled_requests", value: self.counts.throttled },
         ];
         all.extend(self.below.device.counters());
         all

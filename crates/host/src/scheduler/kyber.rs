@@ -221,3 +221,46 @@ impl Policy for Kyber {
         self.window_until = self.window_until.map(|window| now + window);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tokens of reads and of others, 64 of 128 before, by the status of reads and writes.
+    fn adjusted(read: Option<Status>, write: Option<Status>) -> [u32; 2] {
+        let mut kyber = Kyber::new(&Settings { depth: [128; 3], ..Settings::default() });
+        kyber.domains.iter_mut().for_each(|domain| domain.tokens = 64);
+        let sample = |domain: &mut Domain, status: Option<Status>| {
+            let target = domain.target_ns;
+            (domain.samples, domain.sum_ns) = match status {
+                None => (0, 0),
+                Some(Status::Great) => (4, 4 * (target / 2)),
+                Some(Status::Good) => (4, 4 * target),
+                Some(Status::Bad) => (4, 4 * (2 * target - 1)),
+                Some(Status::Awful) => (4, 4 * 2 * target),
+            };
+        };
+        sample(&mut kyber.domains[READ], read);
+        sample(&mut kyber.domains[SYNC_WRITE], write);
+        kyber.domains[OTHER].samples = 1;
+        kyber.adjust();
+        [READ, OTHER].map(|at| kyber.domains[at].tokens)
+    }
+
+    #[test]
+    fn tokens_move_as_kernel_4_12_moves_them() {
+        use Status::{Awful, Bad, Good, Great};
+        let columns = [None, Some(Great), Some(Good), Some(Bad), Some(Awful)];
+        let table = [
+            (None, [[64, 66], [64, 66], [64, 65], [64, 48], [64, 32]]),
+            (Some(Great), [[65, 66], [64, 66], [64, 66], [48, 66], [32, 66]]),
+            (Some(Good), [[65, 65], [64, 66], [64, 65], [56, 65], [48, 65]]),
+            (Some(Bad), [[65, 48], [65, 66], [65, 65], [64, 48], [64, 48]]),
+            (Some(Awful), [[65, 32], [66, 66], [65, 65], [64, 48], [64, 32]]),
+        ];
+        for (read, row) in table {
+            let found = columns.map(|write| adjusted(read, write));
+            assert_eq!(found, row, "{read:?}");
+        }
+    }
+}

@@ -26,6 +26,7 @@ pub mod kyber;
 mod policy;
 mod pool;
 mod settings;
+pub mod throttle;
 mod time;
 
 pub use device::Scheduled;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use units::Bytes;
 
-use super::{deadline, kyber};
+use super::{deadline, kyber, throttle};
 
 /// Which scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,6 +64,10 @@ pub struct Settings {
     pub sync_writes: bool,
     /// Whether seeks cost time: a disk.
     pub rotational: bool,
+    /// Whether buffered writes give way to reads (wbt).
+    pub write_back_throttling: bool,
+    /// Of that.
+    pub throttle: throttle::Settings,
     /// Of deadline and mq-deadline.
     pub deadline: deadline::Settings,
     /// Of Kyber.
@@ -81,6 +85,8 @@ impl Default for Settings {
             nr_requests: None,
             sync_writes: false,
             rotational: true,
+            write_back_throttling: false,
+            throttle: throttle::Settings::default(),
             deadline: deadline::Settings::default(),
             kyber: kyber::Settings::default(),
         }
@@ -131,6 +137,13 @@ impl Settings {
         }
         if !(512..=1 << 30).contains(&self.max_request.0) {
             return Err(("scheduler.max_request", "a request has 512 bytes to 1 GiB"));
+        }
+        if self.write_back_throttling && self.kind == Kind::Bfq {
+            return Err(("scheduler.write_back_throttling", "bfq turns it off"));
+        }
+        let throttle = &self.throttle;
+        if throttle.min_lat.is_some_and(|time| time.0 == 0) || throttle.window.0 < 1 << 10 {
+            return Err(("scheduler.min_lat", "a window and its target take time"));
         }
         if self.deadline.fifo_batch == 0 {
             return Err(("scheduler.fifo_batch", "a batch has at least one request"));

@@ -145,7 +145,8 @@ fn variants(kind: Kind) -> Vec<Settings> {
     let narrow = Settings { depth: 1, nr_requests: Some(3), ..usual.clone() };
     let legacy = Settings { plugging: Some(Plugging::Legacy), ..usual.clone() };
     let flash = Settings { rotational: false, sync_writes: true, depth: 4, ..usual.clone() };
-    vec![usual, narrow, legacy, flash]
+    let gentle = Settings { write_back_throttling: kind != Kind::Bfq, depth: 8, ..usual.clone() };
+    vec![usual, narrow, legacy, flash, gentle]
 }
 
 proptest! {

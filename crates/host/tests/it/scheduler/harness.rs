@@ -78,11 +78,11 @@ pub fn slowly(requests: &[Request], rule: &mut dyn Rule, depth: usize) -> Vec<(u
     let mut issued: Vec<(u64, usize)> = Vec::new();
     let mut in_flight: Vec<(u64, usize)> = Vec::new();
     let (mut next, mut free_at) = (0, 0);
-    loop {
+    while issued.len() < requests.len() || !in_flight.is_empty() {
         let arrival = requests.get(next).map(|request| request.due.0);
         let completion = in_flight.first().map(|(at, _)| *at);
         let events = [completion, rule.timer(), arrival];
-        let Some(now) = events.into_iter().flatten().min() else { return issued };
+        let now = events.into_iter().flatten().min().expect("what arrived is issued");
         if completion == Some(now) {
             let (_, index) = in_flight.remove(0);
             rule.done(now, index);
@@ -101,6 +101,7 @@ pub fn slowly(requests: &[Request], rule: &mut dyn Rule, depth: usize) -> Vec<(u
             issued.push((now, index));
         }
     }
+    issued
 }
 
 /// Holds the order of dispatch of `settings` against a rule; no merging, no bound.

@@ -4,3 +4,4 @@ mod deadline;
 mod front;
 mod harness;
 mod kyber;
+mod throttle;
