@@ -8,7 +8,10 @@ use model::{Counter, Device};
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
+use super::anticipatory::Anticipatory;
 use super::below::Below;
+use super::bfq::Bfq;
+use super::cfq::Cfq;
 use super::deadline::Deadline;
 use super::front::{Bound, Neighbours};
 use super::kyber::Kyber;
@@ -70,12 +73,15 @@ struct Counts {
 }
 
 fn policy(settings: &Settings) -> Box<dyn Policy> {
+    let (priorities, rotational) = (&settings.priorities[..], settings.rotational);
     match settings.kind {
         Kind::None => Box::new(Fifo::default()),
         Kind::Deadline => Box::new(Deadline::new(&settings.deadline, false)),
         Kind::MqDeadline => Box::new(Deadline::new(&settings.deadline, true)),
         Kind::Kyber => Box::new(Kyber::new(&settings.kyber)),
-        _ => unimplemented!(),
+        Kind::Anticipatory => Box::new(Anticipatory::new(&settings.anticipatory)),
+        Kind::Cfq => Box::new(Cfq::new(&settings.cfq, priorities, rotational)),
+        Kind::Bfq => Box::new(Bfq::new(&settings.bfq, priorities, rotational, settings.depth)),
     }
 }
 
@@ -299,7 +305,7 @@ impl Scheduled {
             self.unplug_at = None;
         }
         if self.policy.next_timer().is_some_and(|at| at <= self.clock) {
-            self.policy.timer(self.clock);
+            self.policy.timer(self.clock, &self.pool);
         }
         self.run();
         if let Some(throttle) = &mut self.throttle

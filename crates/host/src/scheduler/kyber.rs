@@ -216,7 +216,7 @@ impl Policy for Kyber {
         self.window_until
     }
 
-    fn timer(&mut self, now: u64) {
+    fn timer(&mut self, now: u64, _pool: &Pool) {
         self.adjust();
         self.window_until = self.window_until.map(|window| now + window);
     }

@@ -18,10 +18,15 @@
 //! Invariants, asserted in release: requests in = completions out; the bytes of what was merged add
 //! up to those of the request issued; clocks never run back.
 
+pub mod anticipatory;
 mod below;
+pub mod bfq;
+pub mod cfq;
 pub mod deadline;
 mod device;
+mod elevator;
 mod front;
+mod habit;
 pub mod kyber;
 mod policy;
 mod pool;

@@ -29,8 +29,8 @@ pub(super) trait Policy: Send {
     }
 
     /// The time of [`Policy::next_timer`] has come.
-    fn timer(&mut self, now: u64) {
-        let _ = now;
+    fn timer(&mut self, now: u64, pool: &Pool) {
+        let _ = (now, pool);
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use units::Bytes;
 
-use super::{deadline, kyber, throttle};
+use super::{anticipatory, bfq, cfq, deadline, kyber, throttle};
 
 /// Which scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -68,10 +68,19 @@ pub struct Settings {
     pub write_back_throttling: bool,
     /// Of that.
     pub throttle: throttle::Settings,
+    /// I/O priority of each process, by number of its stream: best effort, from 0 to 7; 4 where
+    /// there is none. For CFQ and BFQ, whose weights are 10 for each level below 8.
+    pub priorities: Vec<u32>,
     /// Of deadline and mq-deadline.
     pub deadline: deadline::Settings,
     /// Of Kyber.
     pub kyber: kyber::Settings,
+    /// Of anticipatory scheduling.
+    pub anticipatory: anticipatory::Settings,
+    /// Of CFQ.
+    pub cfq: cfq::Settings,
+    /// Of BFQ.
+    pub bfq: bfq::Settings,
 }
 
 impl Default for Settings {
@@ -87,8 +96,12 @@ impl Default for Settings {
             rotational: true,
             write_back_throttling: false,
             throttle: throttle::Settings::default(),
+            priorities: Vec::new(),
             deadline: deadline::Settings::default(),
             kyber: kyber::Settings::default(),
+            anticipatory: anticipatory::Settings::default(),
+            cfq: cfq::Settings::default(),
+            bfq: bfq::Settings::default(),
         }
     }
 }
@@ -150,6 +163,15 @@ impl Settings {
         }
         if self.kyber.depth.contains(&0) || self.kyber.batch.contains(&0) {
             return Err(("scheduler.kyber", "every domain has a token, every batch a request"));
+        }
+        if self.priorities.iter().any(|priority| *priority > 7) {
+            return Err(("scheduler.priorities", "best-effort priorities are 0 to 7"));
+        }
+        if self.cfq.quantum == 0 || self.cfq.slice_sync.0 == 0 || self.cfq.slice_async_rq == 0 {
+            return Err(("scheduler.cfq", "a slice takes time and holds requests"));
+        }
+        if self.bfq.max_budget == 0 {
+            return Err(("scheduler.max_budget", "a budget has at least one sector"));
         }
         Ok(())
     }

@@ -11,7 +11,15 @@ use super::harness::{
     Recorder, Rule, check, loads, recorded, replay, request, service_ns, slowly, trace_of,
 };
 
-pub const KINDS: [Kind; 4] = [Kind::None, Kind::Deadline, Kind::MqDeadline, Kind::Kyber];
+pub const KINDS: [Kind; 7] = [
+    Kind::None,
+    Kind::Deadline,
+    Kind::MqDeadline,
+    Kind::Anticipatory,
+    Kind::Cfq,
+    Kind::Bfq,
+    Kind::Kyber,
+];
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
