@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use host::scheduler::{Scheduled, Settings};
-use model::Device;
+use model::{Device, Queued};
 use proptest::prelude::*;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -141,4 +141,58 @@ pub fn loads(streams: u16) -> impl Strategy<Value = Vec<Request>> {
             });
         shape.collect()
     })
+}
+
+/// A process that keeps `outstanding` requests on their way and thinks before each.
+pub struct Process {
+    pub op: Op,
+    pub len: u32,
+    pub outstanding: u32,
+    pub think_ns: u64,
+    /// Where its requests are: the first one, and how far apart.
+    pub from: u64,
+    pub step: u64,
+}
+
+impl Process {
+    /// Reads of 4 KiB one behind the other.
+    pub fn reader(from: u64, outstanding: u32, think_ns: u64) -> Self {
+        Self { op: Op::Read, len: 4096, outstanding, think_ns, from, step: 4096 }
+    }
+}
+
+/// Runs processes, which are the streams, for `end_ns`: what the device got, and completions as
+/// (time, process, bytes).
+pub fn closed_loop(
+    settings: &Settings,
+    processes: &[Process],
+    end_ns: u64,
+) -> (Vec<(u64, Request)>, Vec<(u64, usize, u64)>) {
+    let (mut scheduled, log) = recorded(settings);
+    let mut arrivals: Vec<(u64, usize)> = Vec::new();
+    for (index, process) in processes.iter().enumerate() {
+        arrivals.extend((0..process.outstanding).map(|_| (0, index)));
+    }
+    let mut issued = vec![0; processes.len()];
+    let mut done = Vec::new();
+    loop {
+        let first = arrivals.iter().enumerate().min_by_key(|(_, (at, index))| (*at, *index));
+        let (place, at) = first.map_or((0, end_ns), |(place, (at, _))| (place, *at));
+        if let Some((at, ticket)) = scheduled.next_completion(Nanos(at.min(end_ns))) {
+            let index = ticket as usize;
+            done.push((at.0, index, u64::from(processes[index].len)));
+            arrivals.push((at.0 + processes[index].think_ns, index));
+        } else if at >= end_ns {
+            break;
+        } else {
+            let (_, index) = arrivals.remove(place);
+            let Process { op, len, from, step, .. } = processes[index];
+            let offset = from + issued[index] * step;
+            issued[index] += 1;
+            let one = request(at, op, offset, len, index as u16);
+            scheduled.arrive(Nanos(at), index as u64, &one);
+        }
+    }
+    let log = log.lock().unwrap().clone();
+    (log, done)
 }

@@ -1,5 +1,8 @@
 //! I/O schedulers against slow oracles of their published rules.
 
+mod anticipatory;
+mod bfq;
+mod cfq;
 mod deadline;
 mod front;
 mod harness;
