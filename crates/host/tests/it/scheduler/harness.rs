@@ -152,47 +152,73 @@ pub struct Process {
     /// Where its requests are: the first one, and how far apart.
     pub from: u64,
     pub step: u64,
+    /// Instead, anywhere below this.
+    pub anywhere: Option<u64>,
+}
+
+/// A request of a process that was completed.
+#[derive(Clone, Copy, Debug)]
+pub struct Done {
+    pub process: usize,
+    pub response_ns: u64,
 }
 
 impl Process {
     /// Reads of 4 KiB one behind the other.
     pub fn reader(from: u64, outstanding: u32, think_ns: u64) -> Self {
-        Self { op: Op::Read, len: 4096, outstanding, think_ns, from, step: 4096 }
+        Self { op: Op::Read, len: 4096, outstanding, think_ns, from, step: 4096, anywhere: None }
     }
 }
 
-/// Runs processes, which are the streams, for `end_ns`: what the device got, and completions as
-/// (time, process, bytes).
+/// Runs processes, which are the streams, for `end_ns`: what the device got, and completions.
 pub fn closed_loop(
     settings: &Settings,
     processes: &[Process],
     end_ns: u64,
-) -> (Vec<(u64, Request)>, Vec<(u64, usize, u64)>) {
+) -> (Vec<(u64, Request)>, Vec<Done>) {
     let (mut scheduled, log) = recorded(settings);
+    let done = run(&mut scheduled, processes, end_ns);
+    let log = log.lock().unwrap().clone();
+    (log, done)
+}
+
+/// The finalizer of SplitMix64.
+fn mixed(seed: u64) -> u64 {
+    let mut bits = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ (bits >> 31)
+}
+
+pub fn run(scheduled: &mut Scheduled, processes: &[Process], end_ns: u64) -> Vec<Done> {
     let mut arrivals: Vec<(u64, usize)> = Vec::new();
     for (index, process) in processes.iter().enumerate() {
         arrivals.extend((0..process.outstanding).map(|_| (0, index)));
     }
-    let mut issued = vec![0; processes.len()];
+    let mut issued = vec![0_u64; processes.len()];
+    // By ticket: the process, and when its request arrived.
+    let mut arrived: Vec<(usize, u64)> = Vec::new();
     let mut done = Vec::new();
     loop {
         let first = arrivals.iter().enumerate().min_by_key(|(_, (at, index))| (*at, *index));
         let (place, at) = first.map_or((0, end_ns), |(place, (at, _))| (place, *at));
         if let Some((at, ticket)) = scheduled.next_completion(Nanos(at.min(end_ns))) {
-            let index = ticket as usize;
-            done.push((at.0, index, u64::from(processes[index].len)));
-            arrivals.push((at.0 + processes[index].think_ns, index));
+            let (process, since) = arrived[ticket as usize];
+            done.push(Done { process, response_ns: at.0 - since });
+            arrivals.push((at.0 + processes[process].think_ns, process));
         } else if at >= end_ns {
-            break;
+            return done;
         } else {
             let (_, index) = arrivals.remove(place);
-            let Process { op, len, from, step, .. } = processes[index];
-            let offset = from + issued[index] * step;
+            let Process { op, len, from, step, anywhere, .. } = processes[index];
+            let count = issued[index];
+            let offset = anywhere.map_or(from + count * step, |below| {
+                mixed(from ^ count << 20) % (below >> 12) << 12
+            });
             issued[index] += 1;
             let one = request(at, op, offset, len, index as u16);
-            scheduled.arrive(Nanos(at), index as u64, &one);
+            scheduled.arrive(Nanos(at), arrived.len() as u64, &one);
+            arrived.push((index, at));
         }
     }
-    let log = log.lock().unwrap().clone();
-    (log, done)
 }

@@ -4,6 +4,7 @@ mod anticipatory;
 mod bfq;
 mod cfq;
 mod deadline;
+mod disk;
 mod front;
 mod harness;
 mod kyber;
