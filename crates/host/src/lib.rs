@@ -13,6 +13,7 @@
 mod error;
 pub mod file_system;
 pub mod page_cache;
+pub mod scheduler;
 mod spec;
 mod stack;
 

@@ -1,4 +1,4 @@
-//! `stack.toml`: the sections `[page_cache]` and `[file_system]`.
+//! `stack.toml`: the sections `[page_cache]`, `[file_system]` and `[scheduler]`.
 
 use serde::Deserialize;
 use units::{Bytes, Nanos};
@@ -7,6 +7,7 @@ use crate::Error;
 use crate::file_system::{self, BLOCK_BYTES, Journal, Kind, Sync};
 use crate::page_cache::replacement::Policy;
 use crate::page_cache::{self, PAGE_BYTES};
+use crate::scheduler;
 
 /// A host stack as text.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Spec {
     pub file_system: file_system::Settings,
     /// What a flush of the trace is.
     pub sync: Sync,
+    /// The block layer; without one the device gets requests as they are due.
+    pub scheduler: Option<scheduler::Settings>,
     /// What the files are before the first request.
     pub files: Files,
 }
@@ -40,6 +43,8 @@ struct Document {
     #[serde(default)]
     page_cache: Option<PageCacheSpec>,
     file_system: FileSystemSpec,
+    #[serde(default)]
+    scheduler: Option<scheduler::Settings>,
 }
 
 #[derive(Deserialize)]
@@ -86,7 +91,9 @@ impl Spec {
         let made = made.and_then(|page_cache| {
             let FileSystemSpec { sync, files, .. } = document.file_system;
             let file_system = document.file_system.settings()?;
-            Ok(Self { page_cache, file_system, sync, files })
+            let scheduler = document.scheduler;
+            scheduler.as_ref().map_or(Ok(()), scheduler::Settings::check)?;
+            Ok(Self { page_cache, file_system, sync, scheduler, files })
         });
         made.map_err(|(field, cause)| Error::Impossible {
             path: path.to_owned(),

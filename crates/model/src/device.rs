@@ -192,7 +192,9 @@ macro_rules! submit_by_serving {
 pub(crate) use submit_by_serving;
 
 /// In an `impl Device`: everything by which requests are submitted to a model that looks at its
-/// queue ([`Queued`]) and keeps what is known beyond a batch in its field `ahead`.
+/// queue ([`Queued`]) and keeps what is known beyond a batch in its field `ahead`, a
+/// [`crate::queued::Ahead`]. The crate that uses it depends on `units` and `trace`.
+#[macro_export]
 macro_rules! submit_by_queue {
     () => {
         fn submit(&mut self, now: units::Nanos, request: &trace::Request) -> units::Nanos {
