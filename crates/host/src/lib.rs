@@ -15,6 +15,7 @@ pub mod file_system;
 pub mod page_cache;
 mod spec;
 mod stack;
+pub mod volume;
 
 pub use error::Error;
 pub use spec::{Files, Spec};

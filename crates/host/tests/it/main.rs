@@ -3,3 +3,4 @@
 mod fsync_cost;
 mod page_cache;
 mod replacement;
+mod volume;

@@ -1,0 +1,3 @@
+//! Volumes from outside.
+
+mod places;
