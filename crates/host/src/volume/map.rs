@@ -279,6 +279,55 @@ impl Map {
         plan.push(Stage::Fetch, part(&readable[chosen]));
     }
 
+    /// Adds to `plan` what makes `bytes` of a lost member at `at` anew: reads of members that hold
+    /// them, then a write. What holds nothing is left out.
+    pub fn rebuild(&self, at: Place, bytes: u64, plan: &mut Plan) {
+        if let Some(parity) = &self.parity {
+            parity.rebuild(&self.health, at, bytes, plan);
+            return;
+        }
+        let Place { member, mut offset } = at;
+        let end = offset + bytes;
+        while offset < end {
+            let bytes = (self.chunk_bytes - offset % self.chunk_bytes).min(end - offset);
+            if let Some(copy) = self.other_copy(Place { member, offset }) {
+                let (from, op) = (copy.member, Op::Read);
+                plan.push(Stage::Fetch, Part { member: from, op, offset: copy.offset, bytes });
+                plan.push(Stage::Store, Part { member, op: Op::Write, offset, bytes });
+            }
+            offset += bytes;
+        }
+    }
+
+    /// Where else lies what lies at `at`; nowhere if nothing does.
+    fn other_copy(&self, at: Place) -> Option<Place> {
+        let count = self.members;
+        let member = at.member as u64;
+        let (row, within) = (at.offset / self.chunk_bytes, at.offset % self.chunk_bytes);
+        let rows = self.member_bytes / self.chunk_bytes;
+        let (next, last) = ((member + 1) % count, (member + count - 1) % count);
+        let (member, row) = match (self.level, self.copies) {
+            (Level::Raid1, _) => {
+                let there = |other: &u64| self.health.lost >> other & 1 == 0;
+                (((0..count).find(there))?, row)
+            }
+            (Level::Raid10, Copies::Near) => {
+                let slot = (row * count + member) ^ 1;
+                (slot % count, slot / count)
+            }
+            (Level::Raid10, Copies::Far) => match row.checked_sub(rows / 2) {
+                None => (next, row + rows / 2),
+                Some(row) if row < rows / 2 => (last, row),
+                Some(_) => return None,
+            },
+            (Level::Raid10, Copies::Offset) if row.is_multiple_of(2) => (next, row + 1),
+            (Level::Raid10, Copies::Offset) => (last, row - 1),
+            _ => return None,
+        };
+        let offset = row * self.chunk_bytes + within;
+        (row < rows).then_some(Place { member: member as usize, offset })
+    }
+
     /// How many bytes from `at` on lie together, where, and where their copy lies in RAID 10.
     fn places(&self, at: u64) -> (u64, Place, Option<Place>) {
         let count = self.members;

@@ -210,8 +210,9 @@ impl Parity {
                 let read = self.reads(Column { parity, written, whole, lost, known });
                 let stage = if read == 0 { Stage::Fetch } else { Stage::Store };
                 self.push(plan, Stage::Fetch, Op::Read, column, read);
-                self.push(plan, stage, Op::Write, column, (written | parity) & !health.absent());
-                stripes.learn(column, read | written | parity);
+                // What a rebuild has not reached yet it will make anew.
+                self.push(plan, stage, Op::Write, column, (written | parity) & !lost);
+                stripes.learn(column, read | written | parity & !lost);
             }
         }
     }

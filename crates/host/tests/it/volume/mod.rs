@@ -1,3 +1,4 @@
 //! Volumes from outside.
 
+mod content;
 mod places;
