@@ -1,4 +1,6 @@
 //! Volumes from outside.
 
+mod closed_forms;
 mod content;
+mod load;
 mod places;
