@@ -4,3 +4,4 @@ mod closed_forms;
 mod content;
 mod load;
 mod places;
+mod table;
