@@ -8,40 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::plan::Part;
-
-/// A controller. Sizes in bytes, times in ns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Controller {
-    /// Commands that it works on in parallel.
-    pub contexts: usize,
-    /// Time of each.
-    pub command_ns: u64,
-    /// Bandwidth of its bus; `f64::INFINITY` if that is no limit.
-    pub bytes_per_s: f64,
-    /// Commands on their way or at the members.
-    pub queue: usize,
-    /// Memory behind a battery: writes are answered from there. None: cache off, write-through.
-    pub cache_bytes: u64,
-    /// How soon they are.
-    pub cache_ns: u64,
-    /// Writes out of memory at a time.
-    pub destages: usize,
-}
-
-impl Default for Controller {
-    /// The generation of 2009: 50,000 commands/s (HP Smart Array P410), PCIe 1.0 x8, cache off.
-    fn default() -> Self {
-        Self {
-            contexts: 1,
-            command_ns: 20_000,
-            bytes_per_s: 2e9,
-            queue: 256,
-            cache_bytes: 0,
-            cache_ns: 50_000,
-            destages: 64,
-        }
-    }
-}
+use super::settings::Controller;
 
 /// The state of a controller.
 pub(super) struct Gate {

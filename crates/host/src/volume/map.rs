@@ -19,7 +19,7 @@ use trace::Op;
 
 use super::parity::Parity;
 use super::plan::{Part, Plan, Stage};
-use super::settings::{COLUMN_BYTES, Copies, Level, MOST_MEMBERS, Settings};
+use super::settings::{COLUMN_BYTES, Copies, Level, MOST_MEMBERS, Protection, Settings};
 use super::stripes::Stripes;
 
 /// Where a piece of the volume lies.
@@ -115,7 +115,8 @@ impl Map {
             return unfit("volume.chunk", "a chunk is whole pages of 4 KiB, at most 1 GiB");
         }
         let smallest = capacities.iter().flatten().min().copied();
-        let whole = |bytes: u64| bytes / chunk_bytes * chunk_bytes;
+        let reserved = settings.protection.reserved_bytes();
+        let whole = |bytes: u64| bytes.saturating_sub(reserved) / chunk_bytes * chunk_bytes;
         let member_bytes = smallest.map_or(u64::MAX, whole);
         let is_far = settings.level == Level::Raid10 && settings.copies == Copies::Far;
         if is_far && smallest.is_none() {
@@ -149,6 +150,48 @@ impl Map {
             parity: Parity::new(settings),
             health: Health { lost, recovering: None },
         };
+        let has_copies = !matches!(settings.level, Level::Concat | Level::Raid0);
+        let fits = match settings.protection {
+            Protection::None => true,
+            Protection::Bitmap { region_bytes, delay_ns } => {
+                has_copies && region_bytes > 0 && delay_ns > 0
+            }
+            Protection::Journal { bytes, .. } => made.parity.is_some() && bytes >= 1 << 20,
+            Protection::Ppl => settings.level == Level::Raid5,
+        };
+        if !fits {
+            let cause = "a bitmap needs mirrors or parity, a journal parity and 1 MiB, ppl raid5";
+            return unfit("volume.protection", cause);
+        }
+        if let Some(rebuild) = settings.rebuild {
+            let rates = rebuild.least_bytes_per_s..=rebuild.most_bytes_per_s;
+            if lost >> rebuild.member.min(63) & 1 == 0 || smallest.is_none() {
+                return unfit("volume.rebuild.member", "it is one of 'failed', of known capacity");
+            }
+            let step = rebuild.step_bytes;
+            if rates.is_empty() || rebuild.least_bytes_per_s == 0 {
+                return unfit("volume.rebuild.least", "rates are above 0, the least the smaller");
+            }
+            if step == 0 || !step.is_multiple_of(COLUMN_BYTES) || step > 1 << 30 {
+                return unfit(
+                    "volume.rebuild.step",
+                    "a step is whole pages of 4 KiB, at most 1 GiB",
+                );
+            }
+        }
+        if let Some(controller) = &settings.controller {
+            let counts = [controller.contexts, controller.queue, controller.destages];
+            if counts.contains(&0)
+                || controller.bytes_per_s.is_nan()
+                || controller.bytes_per_s <= 0.0
+            {
+                let cause = "contexts, queue, destages and bandwidth are above 0";
+                return unfit("volume.controller", cause);
+            }
+            if matches!(settings.protection, Protection::Journal { .. }) {
+                return unfit("volume.protection", "a journal is md's, a controller has memory");
+            }
+        }
         if !made.survives(lost) {
             return unfit("volume.failed", "more is lost than the level can do without");
         }
@@ -196,6 +239,12 @@ impl Map {
         Some(self.member_bytes).filter(|bytes| *bytes != u64::MAX)
     }
 
+    /// The members that are written.
+    pub fn present(&self) -> impl Iterator<Item = usize> + use<> {
+        let absent = self.health.absent();
+        (0..self.members as usize).filter(move |member| absent >> member & 1 == 0)
+    }
+
     /// The parity of the level, where it has one.
     pub fn parity(&self) -> Option<&Parity> {
         self.parity.as_ref()
@@ -212,10 +261,8 @@ impl Map {
     ) {
         let Wanted { op, offset, bytes } = *wanted;
         if op == Op::Flush {
-            for member in 0..self.members as usize {
-                if self.health.absent() >> member & 1 == 0 {
-                    plan.push(Stage::Store, Part { member, op, offset: 0, bytes: 0 });
-                }
+            for member in self.present() {
+                plan.push(Stage::Store, Part { member, op, offset: 0, bytes: 0 });
             }
             return;
         }

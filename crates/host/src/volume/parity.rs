@@ -112,6 +112,11 @@ impl Parity {
         start / COLUMN_BYTES..end.div_ceil(COLUMN_BYTES)
     }
 
+    /// The stripe of a column.
+    pub(super) fn stripe_of(&self, column: u64) -> u64 {
+        column / self.columns_per_chunk()
+    }
+
     fn columns_per_chunk(&self) -> u64 {
         self.chunk_bytes / COLUMN_BYTES
     }

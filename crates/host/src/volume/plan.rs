@@ -81,6 +81,25 @@ impl Plan {
         parts.push(part);
     }
 
+    /// Lets no write go beside the reads: they wait for a log.
+    pub(super) fn put_off_writes(&mut self) {
+        for index in 0..self.stages[Stage::Fetch as usize].len() {
+            let part = self.stages[Stage::Fetch as usize][index];
+            if part.op == Op::Write {
+                self.push(Stage::Store, part);
+            }
+        }
+        self.stages[Stage::Fetch as usize].retain(|part| part.op != Op::Write);
+    }
+
+    /// Moves the parts of `stages` by `bytes` on their members.
+    pub(super) fn shift(&mut self, bytes: u64, stages: &[Stage]) {
+        for stage in stages {
+            let parts = self.stages[*stage as usize].iter_mut();
+            parts.filter(|part| part.op != Op::Flush).for_each(|part| part.offset += bytes);
+        }
+    }
+
     /// The bytes of all parts that do `op`.
     pub fn bytes(&self, op: Op) -> u64 {
         self.parts().filter(|part| part.op == op).map(|part| part.bytes).sum()

@@ -86,6 +86,105 @@ pub struct Settings {
     pub stripe_cache: usize,
     /// Whole stripes of RAID 5 and 6 hand a trim down (`devices_handle_discard_safely`).
     pub parity_trim: bool,
+    /// How a crash between the writes of one request is provided for.
+    pub protection: Protection,
+    /// The controller before the members, where it is not software that does it.
+    pub controller: Option<Controller>,
+    /// A lost member that is made anew.
+    pub rebuild: Option<Rebuild>,
+}
+
+/// What bounds the damage of a crash between the writes of one request (the write hole).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing: the whole volume is checked after a crash.
+    #[default]
+    None,
+    /// A write-intent bitmap: regions are marked on every member before they are written, and
+    /// unmarked when they have not been written for a while (md-bitmap.c).
+    Bitmap {
+        /// Bytes per mark.
+        region_bytes: u64,
+        /// Between two looks at what was not written.
+        delay_ns: u64,
+    },
+    /// A log of data and parity on a further member, the last one (raid5-cache.c).
+    Journal {
+        /// Requests are done when they are in the log; parity is made later.
+        write_back: bool,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A partial parity log on the member of the parity (raid5-ppl.c).
+    Ppl,
+}
+
+impl Protection {
+    /// A bitmap as mdadm makes it: 64 MiB per mark, a look every 5 s.
+    pub const BITMAP: Self = Self::Bitmap { region_bytes: 64 << 20, delay_ns: 5_000_000_000 };
+
+    /// Bytes in front of each member that hold no data.
+    pub(super) fn reserved_bytes(self) -> u64 {
+        match self {
+            Self::None | Self::Journal { .. } => 0,
+            Self::Bitmap { .. } | Self::Ppl => 1 << 20,
+        }
+    }
+}
+
+/// A member that is made anew beside the load. Rates in bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuild {
+    /// The member, one of those that are lost.
+    pub member: usize,
+    /// The rate while there are requests (`speed_limit_min`).
+    pub least_bytes_per_s: u64,
+    /// The rate without any (`speed_limit_max`).
+    pub most_bytes_per_s: u64,
+    /// What is made at a time.
+    pub step_bytes: u64,
+}
+
+impl Rebuild {
+    /// `member` within md's limits: 1000 and 200,000 KiB/s; steps of 256 columns.
+    pub fn of(member: usize) -> Self {
+        let (least_bytes_per_s, most_bytes_per_s) = (1000 << 10, 200_000 << 10);
+        Self { member, least_bytes_per_s, most_bytes_per_s, step_bytes: 1 << 20 }
+    }
+}
+
+/// A controller. Sizes in bytes, times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Controller {
+    /// Commands that it works on in parallel.
+    pub contexts: usize,
+    /// Time of each.
+    pub command_ns: u64,
+    /// Bandwidth of its bus; `f64::INFINITY` if that is no limit.
+    pub bytes_per_s: f64,
+    /// Commands on their way or at the members.
+    pub queue: usize,
+    /// Memory behind a battery: writes are answered from there. None: cache off, write-through.
+    pub cache_bytes: u64,
+    /// How soon they are.
+    pub cache_ns: u64,
+    /// Writes out of memory at a time.
+    pub destages: usize,
+}
+
+impl Default for Controller {
+    /// The generation of 2009: 50,000 commands/s (HP Smart Array P410), PCIe 1.0 x8, cache off.
+    fn default() -> Self {
+        Self {
+            contexts: 1,
+            command_ns: 20_000,
+            bytes_per_s: 2e9,
+            queue: 256,
+            cache_bytes: 0,
+            cache_ns: 50_000,
+            destages: 64,
+        }
+    }
 }
 
 impl Settings {
@@ -101,6 +200,9 @@ impl Settings {
             update: Update::default(),
             stripe_cache: 256,
             parity_trim: false,
+            protection: Protection::None,
+            controller: None,
+            rebuild: None,
         }
     }
 }
