@@ -124,9 +124,4 @@ impl Memory {
     pub fn all_due(&mut self) {
         self.due = self.queue.len();
     }
-
-    /// Whether nothing waits to be written.
-    pub fn is_idle(&self) -> bool {
-        self.queue.is_empty()
-    }
 }

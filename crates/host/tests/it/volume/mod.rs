@@ -2,6 +2,8 @@
 
 mod closed_forms;
 mod content;
+mod controller;
 mod load;
 mod places;
 mod table;
+mod upkeep;
