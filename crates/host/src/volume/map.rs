@@ -161,7 +161,7 @@ impl Map {
         };
         if !fits {
             let cause = "a bitmap needs mirrors or parity, a journal parity and 1 MiB, ppl raid5";
-            return unfit("volume.protection", cause);
+            return unfit("volume.write_hole", cause);
         }
         if let Some(rebuild) = settings.rebuild {
             let rates = rebuild.least_bytes_per_s..=rebuild.most_bytes_per_s;
@@ -170,7 +170,10 @@ impl Map {
             }
             let step = rebuild.step_bytes;
             if rates.is_empty() || rebuild.least_bytes_per_s == 0 {
-                return unfit("volume.rebuild.least", "rates are above 0, the least the smaller");
+                return unfit(
+                    "volume.rebuild.least_per_second",
+                    "rates are above 0, the least the smaller",
+                );
             }
             if step == 0 || !step.is_multiple_of(COLUMN_BYTES) || step > 1 << 30 {
                 return unfit(
@@ -186,10 +189,10 @@ impl Map {
                 || controller.bytes_per_s <= 0.0
             {
                 let cause = "contexts, queue, destages and bandwidth are above 0";
-                return unfit("volume.controller", cause);
+                return unfit("volume.controller.contexts", cause);
             }
             if matches!(settings.protection, Protection::Journal { .. }) {
-                return unfit("volume.protection", "a journal is md's, a controller has memory");
+                return unfit("volume.write_hole", "a journal is md's, a controller has memory");
             }
         }
         if !made.survives(lost) {

@@ -21,6 +21,7 @@ mod protection;
 mod rebuild;
 mod runner;
 mod settings;
+mod spec;
 pub mod stripes;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -36,6 +37,7 @@ pub use settings::{
     COLUMN_BYTES, Controller, Copies, Level, MOST_MEMBERS, Protection, ReadBalance, Rebuild,
     Settings, Update,
 };
+pub(crate) use spec::VolumeSpec;
 
 use gate::Gate;
 use map::{Map, Place, Wanted};
@@ -99,7 +101,7 @@ impl Volume {
             Protection::Journal { write_back, bytes } => {
                 if capacities.pop().flatten().is_some_and(|capacity| capacity < bytes) {
                     let cause = "the journal is longer than its member";
-                    return Err(Unfit { field: "volume.protection", cause });
+                    return Err(Unfit { field: "volume.write_hole", cause });
                 }
                 // Columns: writing starts when a quarter is taken.
                 let room = settings.stripe_cache.max(4) as u64;
