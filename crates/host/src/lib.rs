@@ -16,6 +16,7 @@ pub mod page_cache;
 pub mod scheduler;
 mod spec;
 mod stack;
+pub mod volume;
 
 pub use error::Error;
 pub use spec::{Files, Spec};

@@ -1,4 +1,4 @@
-//! `stack.toml`: the sections `[page_cache]`, `[file_system]` and `[scheduler]`.
+//! `stack.toml`: the sections `[page_cache]`, `[file_system]`, `[scheduler]` and `[volume]`.
 
 use serde::Deserialize;
 use units::{Bytes, Nanos};
@@ -8,6 +8,7 @@ use crate::file_system::{self, BLOCK_BYTES, Journal, Kind, Sync};
 use crate::page_cache::replacement::Policy;
 use crate::page_cache::{self, PAGE_BYTES};
 use crate::scheduler;
+use crate::volume::{self, VolumeSpec};
 
 /// A host stack as text.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub struct Spec {
     pub page_cache: Option<page_cache::Settings>,
     /// The file system.
     pub file_system: file_system::Settings,
+    /// The volume below the file system; without one that is the device itself.
+    pub volume: Option<volume::Settings>,
     /// What a flush of the trace is.
     pub sync: Sync,
     /// The block layer; without one the device gets requests as they are due.
@@ -45,6 +48,8 @@ struct Document {
     file_system: FileSystemSpec,
     #[serde(default)]
     scheduler: Option<scheduler::Settings>,
+    #[serde(default)]
+    volume: Option<VolumeSpec>,
 }
 
 #[derive(Deserialize)]
@@ -93,7 +98,9 @@ impl Spec {
             let file_system = document.file_system.settings()?;
             let scheduler = document.scheduler;
             scheduler.as_ref().map_or(Ok(()), scheduler::Settings::check)?;
-            Ok(Self { page_cache, file_system, sync, scheduler, files })
+            let volume = document.volume.map(VolumeSpec::settings).transpose();
+            let volume = volume.map_err(|unfit| (unfit.field, unfit.cause))?;
+            Ok(Self { page_cache, file_system, volume, sync, scheduler, files })
         });
         made.map_err(|(field, cause)| Error::Impossible {
             path: path.to_owned(),
@@ -192,7 +199,7 @@ impl FileSystemSpec {
 
 /// The line, from 1, of `section.key`; that of the section where the key stands elsewhere.
 fn line_of(text: &str, field: &str) -> usize {
-    let (section, key) = field.split_once('.').expect("a field stands in a section");
+    let (section, key) = field.rsplit_once('.').expect("a field stands in a section");
     let (mut inside, mut found) = (false, 1);
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
@@ -224,6 +231,7 @@ mod tests {
         assert_eq!(spec.page_cache, Some(page_cache::Settings::default()));
         assert_eq!(spec.file_system, file_system::Settings::new(Kind::Ext4));
         assert_eq!((spec.sync, spec.files), (Sync::Fdatasync, Files::Written));
+        assert_eq!(spec.volume, None);
     }
 
     #[test]
@@ -240,5 +248,64 @@ mod tests {
         check(text, "stack.toml:5: page_cache.dirty_background: it is from");
         let text = "[file_system]\nkind = \"ext4\"\njournal_size = \"1000\"\n";
         check(text, "stack.toml:3: file_system.journal_size: a journal is");
+    }
+
+    const FILES: &str = "[file_system]\nkind = \"ext4\"\n";
+
+    #[test]
+    fn a_short_volume_has_the_defaults_of_md() {
+        let text = format!("{FILES}[volume]\nlevel = \"raid5\"\nmembers = 4\n");
+        let spec = Spec::from_toml(&text, "stack.toml").unwrap();
+        assert_eq!(spec.volume, Some(volume::Settings::new(volume::Level::Raid5, 4)));
+    }
+
+    #[test]
+    fn a_long_volume_says_everything() {
+        let text = format!(
+            "{FILES}[volume]\nlevel = \"raid10\"\nmembers = 6\nchunk = \"64KiB\"\n\
+             layout = \"far\"\nfailed = [2]\nread_balance = \"nearest_head\"\n\
+             stripe_cache = 0\nwrite_hole = \"bitmap\"\n[volume.bitmap]\nregion = \"4MiB\"\n\
+             [volume.controller]\nus_per_command = 12.5\nmb_per_s = 4000\ncache = \"512MiB\"\n\
+             [volume.rebuild]\nmember = 2\nmost_per_second = \"1GiB\"\n"
+        );
+        let found = Spec::from_toml(&text, "stack.toml").unwrap().volume.unwrap();
+        let expected = volume::Settings {
+            chunk_bytes: 64 << 10,
+            copies: volume::Copies::Far,
+            failed: vec![2],
+            read_balance: volume::ReadBalance::NearestHead,
+            stripe_cache: 0,
+            protection: volume::Protection::Bitmap {
+                region_bytes: 4 << 20,
+                delay_ns: 5_000_000_000,
+            },
+            controller: Some(volume::Controller {
+                command_ns: 12_500,
+                bytes_per_s: 4e9,
+                cache_bytes: 512 << 20,
+                ..volume::Controller::default()
+            }),
+            rebuild: Some(volume::Rebuild { most_bytes_per_s: 1 << 30, ..volume::Rebuild::of(2) }),
+            ..volume::Settings::new(volume::Level::Raid10, 6)
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn mistakes_of_a_volume_are_found_with_their_line() {
+        let raid5 = "[volume]\nlevel = \"raid5\"\nmembers = 3\n";
+        let check = |text: &str, expected: &str| check(&format!("{FILES}{text}"), expected);
+        check("[volume]\nlevel = \"raid7\"\n", "stack.toml:4: unknown variant `raid7`");
+        let text = "[volume]\nlevel = \"raid6\"\nmembers = 3\n";
+        check(text, "stack.toml:5: volume.members: raid1 and raid10");
+        check(&format!("{raid5}layout = \"far\"\n"), "stack.toml:6: volume.layout: raid5 and");
+        check(&format!("{raid5}failed = [0, 1]\n"), "stack.toml:6: volume.failed: more is lost");
+        check(&format!("{raid5}chunk = \"1000\"\n"), "stack.toml:6: volume.chunk: a chunk is");
+        let text = format!("{raid5}[volume.journal]\nmode = \"write_back\"\n");
+        check(&text, "stack.toml:6: volume.write_hole: a section says more");
+        let text = format!("{raid5}failed = [1]\n[volume.rebuild]\n\nmember = 0\n");
+        check(&text, "stack.toml:9: volume.rebuild.member: it is one of");
+        let text = format!("{raid5}[volume.controller]\nqueue = 4\nus_per_command = -1\n");
+        check(&text, "stack.toml:8: volume.controller.us_per_command: from 0");
     }
 }

@@ -4,3 +4,4 @@ mod fsync_cost;
 mod page_cache;
 mod replacement;
 mod scheduler;
+mod volume;

@@ -1,0 +1,208 @@
+//! What a volume is made of and how it behaves.
+
+use serde::Deserialize;
+
+/// md works on parity stripes in columns of one page per member (`STRIPE_SIZE`,
+/// drivers/md/raid5.c).
+pub const COLUMN_BYTES: u64 = 4096;
+
+/// Most members of a volume: sets of members are bits of a `u64`.
+pub const MOST_MEMBERS: usize = 64;
+
+/// How a volume spreads its bytes over its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// One member behind the other.
+    Concat,
+    /// Chunks in turn over all members.
+    Raid0,
+    /// Every member holds everything.
+    Raid1,
+    /// Chunks in turn, one of parity per stripe, left-symmetric.
+    Raid5,
+    /// Chunks in turn, two of parity per stripe, left-symmetric.
+    Raid6,
+    /// Chunks in turn, each on two members.
+    Raid10,
+}
+
+/// Where RAID 10 puts the second copy of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Copies {
+    /// On the next member, beside the first.
+    #[default]
+    Near,
+    /// On the next member, in the second half of it: reads stripe as in RAID 0.
+    Far,
+    /// On the next member, one row of chunks further.
+    Offset,
+}
+
+/// Which mirror reads, where the request does not continue what a mirror read last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadBalance {
+    /// The one with the fewest requests outstanding: md where a member does not rotate.
+    #[default]
+    LeastPending,
+    /// The one whose head is nearest: md on disks.
+    NearestHead,
+}
+
+/// How the parity of a column is made anew when only some of its data are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Update {
+    /// From old data and old parity if that takes strictly fewer reads than from the data that
+    /// stay (md, `handle_stripe_dirtying`).
+    #[default]
+    Fewest,
+    /// From old data and old parity wherever possible: most controllers.
+    Modify,
+    /// From the data that stay wherever possible: md's RAID 6 before Linux 4.1.
+    Reconstruct,
+}
+
+/// A volume. Sizes in bytes, times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The level.
+    pub level: Level,
+    /// Members that hold data or parity.
+    pub members: usize,
+    /// A chunk: what lies on one member before the next one's turn. Whole columns of 4 KiB.
+    pub chunk_bytes: u64,
+    /// The second copy in RAID 10.
+    pub copies: Copies,
+    /// Members that are lost, from 0.
+    pub failed: Vec<usize>,
+    /// Which mirror reads.
+    pub read_balance: ReadBalance,
+    /// How parity is updated.
+    pub update: Update,
+    /// Columns whose blocks stay known after a write (`stripe_cache_size`).
+    pub stripe_cache: usize,
+    /// Whole stripes of RAID 5 and 6 hand a trim down (`devices_handle_discard_safely`).
+    pub parity_trim: bool,
+    /// How a crash between the writes of one request is provided for.
+    pub protection: Protection,
+    /// The controller before the members, where it is not software that does it.
+    pub controller: Option<Controller>,
+    /// A lost member that is made anew.
+    pub rebuild: Option<Rebuild>,
+}
+
+/// What bounds the damage of a crash between the writes of one request (the write hole).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing: the whole volume is checked after a crash.
+    #[default]
+    None,
+    /// A write-intent bitmap: regions are marked on every member before they are written, and
+    /// unmarked when they have not been written for a while (md-bitmap.c).
+    Bitmap {
+        /// Bytes per mark.
+        region_bytes: u64,
+        /// Between two looks at what was not written.
+        delay_ns: u64,
+    },
+    /// A log of data and parity on a further member, the last one (raid5-cache.c).
+    Journal {
+        /// Requests are done when they are in the log; parity is made later.
+        write_back: bool,
+        /// Its length.
+        bytes: u64,
+    },
+    /// A partial parity log on the member of the parity (raid5-ppl.c).
+    Ppl,
+}
+
+impl Protection {
+    /// A bitmap as mdadm makes it: 64 MiB per mark, a look every 5 s.
+    pub const BITMAP: Self = Self::Bitmap { region_bytes: 64 << 20, delay_ns: 5_000_000_000 };
+
+    /// Bytes in front of each member that hold no data.
+    pub(super) fn reserved_bytes(self) -> u64 {
+        match self {
+            Self::None | Self::Journal { .. } => 0,
+            Self::Bitmap { .. } | Self::Ppl => 1 << 20,
+        }
+    }
+}
+
+/// A member that is made anew beside the load. Rates in bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rebuild {
+    /// The member, one of those that are lost.
+    pub member: usize,
+    /// The rate while there are requests (`speed_limit_min`).
+    pub least_bytes_per_s: u64,
+    /// The rate without any (`speed_limit_max`).
+    pub most_bytes_per_s: u64,
+    /// What is made at a time.
+    pub step_bytes: u64,
+}
+
+impl Rebuild {
+    /// `member` within md's limits: 1000 and 200,000 KiB/s; steps of 256 columns.
+    pub fn of(member: usize) -> Self {
+        let (least_bytes_per_s, most_bytes_per_s) = (1000 << 10, 200_000 << 10);
+        Self { member, least_bytes_per_s, most_bytes_per_s, step_bytes: 1 << 20 }
+    }
+}
+
+/// A controller. Sizes in bytes, times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Controller {
+    /// Commands that it works on in parallel.
+    pub contexts: usize,
+    /// Time of each.
+    pub command_ns: u64,
+    /// Bandwidth of its bus; `f64::INFINITY` if that is no limit.
+    pub bytes_per_s: f64,
+    /// Commands on their way or at the members.
+    pub queue: usize,
+    /// Memory behind a battery: writes are answered from there. None: cache off, write-through.
+    pub cache_bytes: u64,
+    /// How soon they are.
+    pub cache_ns: u64,
+    /// Writes out of memory at a time.
+    pub destages: usize,
+}
+
+impl Default for Controller {
+    /// The generation of 2009: 50,000 commands/s (HP Smart Array P410), PCIe 1.0 x8, cache off.
+    fn default() -> Self {
+        Self {
+            contexts: 1,
+            command_ns: 20_000,
+            bytes_per_s: 2e9,
+            queue: 256,
+            cache_bytes: 0,
+            cache_ns: 50_000,
+            destages: 64,
+        }
+    }
+}
+
+impl Settings {
+    /// `members` members at `level`, all else as md has it: chunks of 512 KiB, 256 columns kept.
+    pub fn new(level: Level, members: usize) -> Self {
+        Self {
+            level,
+            members,
+            chunk_bytes: 512 << 10,
+            copies: Copies::default(),
+            failed: Vec::new(),
+            read_balance: ReadBalance::default(),
+            update: Update::default(),
+            stripe_cache: 256,
+            parity_trim: false,
+            protection: Protection::None,
+            controller: None,
+            rebuild: None,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Volumes from outside.
+
+mod closed_forms;
+mod content;
+mod controller;
+mod load;
+mod places;
+mod table;
+mod upkeep;
