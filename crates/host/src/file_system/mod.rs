@@ -14,6 +14,7 @@
 
 mod in_place;
 mod log_items;
+pub mod log_structured;
 mod map;
 mod space;
 

@@ -1,5 +1,6 @@
 //! The host stack from outside.
 
 mod fsync_cost;
+mod log_structured;
 mod page_cache;
 mod replacement;

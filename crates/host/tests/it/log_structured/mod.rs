@@ -1,0 +1,4 @@
+//! Log-structured stores and file systems, against closed forms, tables and counts.
+
+mod amplification;
+mod oracle;
