@@ -2,6 +2,7 @@
 
 use events::Hint;
 use thiserror::Error;
+use units::Nanos;
 
 /// A stack that cannot be used, with the place to look at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -29,6 +30,14 @@ pub enum Error {
         /// What is wrong with it.
         cause: String,
     },
+    /// The file system has no space left for what the trace writes.
+    #[error("at {at} of the trace: {cause}")]
+    Full {
+        /// When.
+        at: Nanos,
+        /// What is in the way.
+        cause: String,
+    },
 }
 
 impl Hint for Error {
@@ -40,6 +49,9 @@ impl Hint for Error {
                     .to_owned()
             }
             Self::Impossible { field, .. } => format!("correct {field}"),
+            Self::Full { .. } => "give file_system.capacity more, let [file_system.cleaner] keep \
+                                  up, or take a shorter part of the trace"
+                .to_owned(),
         })
     }
 }

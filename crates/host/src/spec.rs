@@ -4,6 +4,7 @@ use serde::Deserialize;
 use units::{Bytes, Nanos};
 
 use crate::Error;
+use crate::file_system::log_structured::{self, Cleaner, Overwrite};
 use crate::file_system::{self, BLOCK_BYTES, Journal, Kind, Sync};
 use crate::page_cache::replacement::Policy;
 use crate::page_cache::{self, PAGE_BYTES};
@@ -68,6 +69,35 @@ struct FileSystemSpec {
     sync: Sync,
     #[serde(default)]
     files: Files,
+    capacity: Option<Bytes>,
+    segment_size: Option<Bytes>,
+    flush_on_sync: Option<bool>,
+    in_place: Option<Overwrite>,
+    cleaner: Option<CleanerSpec>,
+}
+
+/// `[file_system.cleaner]`.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CleanerSpec {
+    policy: Option<CleanerPolicy>,
+    interval: Option<Nanos>,
+    segments_per_clean: Option<u32>,
+    urgent_interval: Option<Nanos>,
+    urgent_segments_per_clean: Option<u32>,
+    start_below: Option<f64>,
+    stop_above: Option<f64>,
+    protection_period: Option<Nanos>,
+    min_reclaimable: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CleanerPolicy {
+    Greedy,
+    CostBenefit,
+    OldestFirst,
+    Off,
 }
 
 /// A field and what is wrong with it.
@@ -148,7 +178,7 @@ impl FileSystemSpec {
             Kind::Ext2 => journal == Journal::None,
             Kind::Ext3 => matches!(journal, Journal::Ordered | Journal::Data),
             Kind::Ext4 => true,
-            Kind::Xfs => self.journal.is_none(),
+            Kind::Xfs | Kind::Nilfs2 | Kind::F2fs => self.journal.is_none(),
         };
         if !allowed {
             let cause = "ext2 has none, ext3 'ordered' or 'data', ext4 'none', 'ordered', 'data' \
@@ -169,6 +199,7 @@ impl FileSystemSpec {
             let cause = "the longest request is whole blocks of 4 KiB, at most 1 GiB";
             return Err(("file_system.request", cause));
         }
+        let log = self.log()?;
         let tick_ns = self.tick.map_or(usual.tick_ns, |tick| tick.0);
         if tick_ns == 0 {
             return Err(("file_system.tick", "a tick takes time"));
@@ -179,18 +210,116 @@ impl FileSystemSpec {
             journal_bytes,
             request_bytes,
             tick_ns,
+            log,
         })
+    }
+}
+
+impl FileSystemSpec {
+    fn log(&self) -> Result<log_structured::Settings, Flaw> {
+        let usual = file_system::Settings::new(self.kind);
+        let mut log = usual.log;
+        let has_log_keys = self.segment_size.is_some() || self.cleaner.is_some();
+        if !usual.is_log() && (has_log_keys || self.capacity.is_some()) {
+            let field = match (self.capacity, self.segment_size) {
+                (Some(_), _) => "file_system.capacity",
+                (None, Some(_)) => "file_system.segment_size",
+                (None, None) => "file_system.cleaner",
+            };
+            return Err((field, "only nilfs2 and f2fs have a log"));
+        }
+        if self.kind != Kind::Nilfs2 && self.flush_on_sync.is_some() {
+            return Err(("file_system.flush_on_sync", "only nilfs2 leaves the choice"));
+        }
+        if self.kind != Kind::F2fs && self.in_place.is_some() {
+            return Err(("file_system.in_place", "only f2fs chooses"));
+        }
+        if !usual.is_log() {
+            return Ok(log);
+        }
+        log.segment_bytes = self.segment_size.map_or(log.segment_bytes, |size| size.0);
+        if !log.segment_bytes.is_multiple_of(BLOCK_BYTES)
+            || !(64 << 10..=1 << 30).contains(&log.segment_bytes)
+        {
+            let cause = "a segment is whole blocks of 4 KiB, 64 KiB to 1 GiB";
+            return Err(("file_system.segment_size", cause));
+        }
+        let Some(capacity) = self.capacity else {
+            let cause = "a log-structured file system needs the capacity of its device";
+            return Err(("file_system.capacity", cause));
+        };
+        log.capacity_bytes = capacity.0;
+        let least = 32 * log.segment_bytes;
+        if !(least..=1 << 43).contains(&capacity.0) {
+            let cause = "a log has from 32 segments to 8 TiB";
+            return Err(("file_system.capacity", cause));
+        }
+        log.flushes = self.flush_on_sync.unwrap_or(log.flushes);
+        log.in_place = self.in_place.unwrap_or(log.in_place);
+        log.cleaner = self.cleaner.unwrap_or_default().over(log.cleaner)?;
+        Ok(log)
+    }
+}
+
+impl CleanerSpec {
+    /// What is said here, and the rest as usual.
+    fn over(self, usual: Cleaner) -> Result<Cleaner, Flaw> {
+        let nanos = |own: Option<Nanos>, usual: u64| own.map_or(usual, |own| own.0);
+        let cleaner = Cleaner {
+            policy: match self.policy {
+                None => usual.policy,
+                Some(CleanerPolicy::Greedy) => Some(log_structured::Policy::Greedy),
+                Some(CleanerPolicy::CostBenefit) => Some(log_structured::Policy::CostBenefit),
+                Some(CleanerPolicy::OldestFirst) => Some(log_structured::Policy::OldestFirst),
+                Some(CleanerPolicy::Off) => None,
+            },
+            interval_ns: nanos(self.interval, usual.interval_ns),
+            segments_per_clean: self.segments_per_clean.unwrap_or(usual.segments_per_clean),
+            urgent_interval_ns: nanos(self.urgent_interval, usual.urgent_interval_ns),
+            urgent_segments: self.urgent_segments_per_clean.unwrap_or(usual.urgent_segments),
+            start_below: self.start_below.unwrap_or(usual.start_below),
+            stop_above: self.stop_above.unwrap_or(usual.stop_above),
+            protection_ns: nanos(self.protection_period, usual.protection_ns),
+            min_reclaimable: self.min_reclaimable.unwrap_or(usual.min_reclaimable),
+        };
+        let share = 0.0..=1.0;
+        for (field, interval_ns) in [
+            ("file_system.cleaner.interval", cleaner.interval_ns),
+            ("file_system.cleaner.urgent_interval", cleaner.urgent_interval_ns),
+        ] {
+            if !(1_000_000..=1 << 60).contains(&interval_ns) {
+                return Err((field, "a cleaner works at most every millisecond"));
+            }
+        }
+        for (field, segments) in [
+            ("file_system.cleaner.segments_per_clean", cleaner.segments_per_clean),
+            ("file_system.cleaner.urgent_segments_per_clean", cleaner.urgent_segments),
+        ] {
+            if !(1..=32).contains(&segments) {
+                return Err((field, "1 to 32 segments are cleaned at once"));
+            }
+        }
+        if !share.contains(&cleaner.stop_above) {
+            return Err(("file_system.cleaner.stop_above", "a share is from 0 to 1"));
+        }
+        if !(0.0..=cleaner.stop_above).contains(&cleaner.start_below) {
+            return Err(("file_system.cleaner.start_below", "it is from 0 to stop_above"));
+        }
+        if !share.contains(&cleaner.min_reclaimable) {
+            return Err(("file_system.cleaner.min_reclaimable", "a share is from 0 to 1"));
+        }
+        Ok(cleaner)
     }
 }
 
 /// The line, from 1, of `section.key`; that of the section where the key stands elsewhere.
 fn line_of(text: &str, field: &str) -> usize {
-    let (section, key) = field.split_once('.').expect("a field stands in a section");
+    let (section, key) = field.rsplit_once('.').expect("a field stands in a section");
     let (mut inside, mut found) = (false, 1);
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
         if let Some(name) = line.strip_prefix('[') {
-            inside = name.trim_start().starts_with(section);
+            inside = name.trim_end_matches(']').trim() == section;
             if inside {
                 found = number;
             }
@@ -233,5 +362,14 @@ mod tests {
         check(text, "stack.toml:5: page_cache.dirty_background: it is from");
         let text = "[file_system]\nkind = \"ext4\"\njournal_size = \"1000\"\n";
         check(text, "stack.toml:3: file_system.journal_size: a journal is");
+        let text = "[file_system]\nkind = \"nilfs2\"\n";
+        check(text, "stack.toml:1: file_system.capacity: a log-structured file system needs");
+        let text = "[file_system]\nkind = \"xfs\"\ncapacity = \"1GB\"\n";
+        check(text, "stack.toml:3: file_system.capacity: only nilfs2 and f2fs have a log");
+        let text = "[file_system]\nkind = \"nilfs2\"\ncapacity = \"1GB\"\n\
+                    [file_system.cleaner]\npolicy = \"off\"\nstop_above = 2\n";
+        check(text, "stack.toml:6: file_system.cleaner.stop_above: a share");
+        let text = "[file_system]\nkind = \"f2fs\"\ncapacity = \"1GB\"\nflush_on_sync = true\n";
+        check(text, "stack.toml:4: file_system.flush_on_sync: only nilfs2");
     }
 }

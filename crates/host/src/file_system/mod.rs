@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use in_place::InPlace;
 use layout::{Layout, NoSpace, Pages};
-use log_structured::segments;
+use log_structured::{Nilfs2, segments};
 use serde::{Deserialize, Serialize};
 use trace::Op;
 
@@ -42,6 +42,10 @@ pub enum Kind {
     Ext4,
     /// Extents and a log of items in sectors of 512 bytes.
     Xfs,
+    /// A log, with checkpoints of everything.
+    Nilfs2,
+    /// Six logs, with a node above every thousand blocks.
+    F2fs,
 }
 
 /// What the journal of ext3 and ext4 holds.
@@ -72,19 +76,38 @@ pub struct Settings {
     pub request_bytes: u64,
     /// Time in which the time stamps of a file change once, ns: a tick of the kernel.
     pub tick_ns: u64,
+    /// The log of a log-structured file system; others have none.
+    pub log: log_structured::Settings,
 }
 
 impl Settings {
     /// The defaults of `kind`: HZ 250, requests of 1280 KiB, a journal of 64 MiB.
     pub fn new(kind: Kind) -> Self {
-        let journal = if kind == Kind::Ext2 { Journal::None } else { Journal::Ordered };
+        let journal = match kind {
+            Kind::Ext2 | Kind::Nilfs2 | Kind::F2fs => Journal::None,
+            Kind::Ext3 | Kind::Ext4 | Kind::Xfs => Journal::Ordered,
+        };
         Self {
             kind,
             journal,
             journal_bytes: 64 << 20,
             request_bytes: 1280 << 10,
             tick_ns: 4_000_000,
+            log: match kind {
+                Kind::F2fs => log_structured::Settings::f2fs(),
+                _ => log_structured::Settings::nilfs2(),
+            },
         }
+    }
+
+    /// Whether requests of that cause exist here.
+    pub fn has_cause(&self, cause: Cause) -> bool {
+        cause != Cause::Clean || self.is_log()
+    }
+
+    /// Whether everything is written to a log that needs cleaning.
+    pub fn is_log(&self) -> bool {
+        matches!(self.kind, Kind::Nilfs2 | Kind::F2fs)
     }
 
     fn is_journalled(&self) -> bool {
@@ -106,12 +129,14 @@ pub enum Cause {
     Metadata,
     /// The journal or log.
     Journal,
+    /// Segments that a cleaner reads, and what it moves.
+    Clean,
 }
 
 impl Cause {
     /// All of them, in the order of their codes.
-    pub const ALL: [Self; 5] =
-        [Self::Data, Self::ReadAhead, Self::Fill, Self::Metadata, Self::Journal];
+    pub const ALL: [Self; 6] =
+        [Self::Data, Self::ReadAhead, Self::Fill, Self::Metadata, Self::Journal, Self::Clean];
 
     /// The name on the screen, in JSON and of the stream of a physical trace.
     pub fn name(self) -> &'static str {
@@ -121,6 +146,7 @@ impl Cause {
             Self::Fill => "fill",
             Self::Metadata => "metadata",
             Self::Journal => "journal",
+            Self::Clean => "clean",
         }
     }
 }
@@ -140,6 +166,8 @@ pub struct Physical {
     pub cause: Cause,
     /// Bytes of it that no caller asked for or wrote, to fill blocks; for data only.
     pub padding_bytes: u64,
+    /// Bytes of it that are metadata, beside the data or moved blocks of the same log.
+    pub metadata_bytes: u64,
     /// Bytes of it that are read ahead; for reads only.
     pub ahead_bytes: u64,
     /// A flush that is part of a write (PREFLUSH, FUA on a device without it): the kernel counts
@@ -176,6 +204,8 @@ impl FileSystem {
             Kind::Ext2 | Kind::Ext3 | Kind::Ext4 | Kind::Xfs => {
                 Box::new(InPlace::new(settings.clone()))
             }
+            Kind::Nilfs2 => Box::new(Nilfs2::new(settings.clone())),
+            Kind::F2fs => todo!(),
         };
         Self { settings, layout, failure: None, hole_bytes: 0 }
     }
@@ -205,7 +235,7 @@ impl FileSystem {
 
     /// Whether O_DIRECT passes the page cache when it writes.
     pub fn is_direct_io_direct(&self) -> bool {
-        self.settings.journal != Journal::Data
+        self.settings.journal != Journal::Data && self.settings.kind != Kind::Nilfs2
     }
 
     /// Bytes asked for that were read from no device, because nothing was written there.
@@ -393,6 +423,7 @@ fn request(at_ns: u64, op: Op, cause: Cause) -> Physical {
         bytes: 0,
         cause,
         padding_bytes: 0,
+        metadata_bytes: 0,
         ahead_bytes: 0,
         is_attached: false,
     }

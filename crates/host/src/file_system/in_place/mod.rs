@@ -69,9 +69,9 @@ impl InPlace {
     /// An empty one.
     pub fn new(settings: Settings) -> Self {
         let (together, areas) = match settings.kind {
-            Kind::Ext2 | Kind::Ext3 => (1, 1),
             Kind::Ext4 => (16, 1),
             Kind::Xfs => (1, 4),
+            _ => (1, 1),
         };
         Self {
             space: Space::new(together, settings.journal_bytes, areas),
@@ -181,8 +181,6 @@ impl InPlace {
         if file.reserved.is_empty() {
             let size = (file.bytes / BLOCK_BYTES).max(1).next_power_of_two();
             let (least, most) = match self.settings.kind {
-                // Windows of 8 blocks that double.
-                Kind::Ext2 | Kind::Ext3 => (8, 1024),
                 // Rounded up to 16 KiB .. 8 MiB (mballoc's normalisation).
                 Kind::Ext4 => (4, 2048),
                 // Speculative preallocation: 64 KiB, doubling with the file.
@@ -190,6 +188,8 @@ impl InPlace {
                     self.items.allocation();
                     (16, 1 << 16)
                 }
+                // ext2 and ext3: windows of 8 blocks that double.
+                _ => (8, 1024),
             };
             let blocks = size.clamp(least, most);
             file.reserved = self.space.reserve(file.inode as usize, blocks);

@@ -289,6 +289,19 @@ impl Store {
         self.victims.choose(policy, now_ns)
     }
 
+    /// A closed segment is no victim for now.
+    pub fn set_aside(&mut self, segment: u32) {
+        self.victims.remove(segment);
+    }
+
+    /// A segment that was set aside can be a victim again, as if it had been closed at
+    /// `closed_ns`.
+    pub fn put_back(&mut self, segment: u32, closed_ns: u64) {
+        let own = &mut self.segments[segment as usize];
+        own.closed_ns = closed_ns;
+        self.victims.insert(segment, own.live, own.youngest_ns);
+    }
+
     /// Blocks that live in a segment.
     pub fn live_in(&self, segment: u32) -> u32 {
         self.segments[segment as usize].live
