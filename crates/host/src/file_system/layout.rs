@@ -78,6 +78,9 @@ pub(super) trait Layout: Send {
         None
     }
 
+    /// Checks every invariant; for tests.
+    fn audit(&self) {}
+
     /// Dirty pages above which it writes them by itself.
     fn most_dirty_pages(&self) -> Option<u64> {
         None

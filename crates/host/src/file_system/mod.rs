@@ -393,6 +393,11 @@ impl FileSystem {
         self.layout.takes_all_ns()
     }
 
+    /// Checks every invariant; for tests.
+    pub fn audit(&self) {
+        self.layout.audit();
+    }
+
     /// Dirty pages above which it writes all of them by itself.
     pub fn most_dirty_pages(&self) -> Option<u64> {
         self.layout.most_dirty_pages()

@@ -609,13 +609,32 @@ impl Layout for Nilfs2 {
         assert!(self.files.insert(name, file).is_none(), "a file is added once");
         let count = bytes.div_ceil(BLOCK_BYTES);
         self.check_space(count)?;
-        for first in (0..count).step_by(1 << 16) {
+        let mut leaves = Table::default();
+        for first in (0..count).step_by(CHILDREN as usize) {
             let page = |page| DirtyPage { page, data_bytes: BLOCK_BYTES, until: 0 };
-            let pages = (first..count.min(first + (1 << 16))).map(page).collect();
+            let pages = (first..count.min(first + CHILDREN)).map(page).collect();
             self.pending.push((name, pages));
             self.add_data(0);
-            self.write_items(0, None)?;
+            if count > DIRECT {
+                // A leaf gets its entry while its pages do.
+                let leaf = self.renew(0, None, false);
+                leaves.set(first / CHILDREN, leaf);
+                self.items.push(Item::metadata(leaf, u64::from(name), 0));
+            }
+            if self.items.len() > 1 << 16 {
+                self.write_items(0, None)?;
+            }
         }
+        let mut nodes = std::mem::take(&mut self.files.get_mut(&name).expect("added above").nodes);
+        nodes.nodes = leaves;
+        nodes.take_dirty(|table, key| {
+            if table.get(key).is_none() {
+                let node = self.renew(0, None, false);
+                table.set(key, node);
+                self.items.push(Item::metadata(node, u64::from(name), 0));
+            }
+        });
+        self.files.get_mut(&name).expect("added above").nodes = nodes;
         self.add_metadata(0);
         self.write_items(0, None)
     }
@@ -723,6 +742,22 @@ impl Layout for Nilfs2 {
 
     fn most_dirty_pages(&self) -> Option<u64> {
         Some(WATERMARK)
+    }
+
+    fn audit(&self) {
+        self.store.audit();
+        let mut known = self.ended.len() + self.dat_parts.len();
+        known += self.usage.iter().filter(|block| **block != NONE).count();
+        let tables = self.files.values().flat_map(|file| [&file.pages, &file.nodes.nodes]);
+        for table in tables.chain([&self.inodes]) {
+            for block in table.iter() {
+                assert!(self.store.find(block).is_some(), "virtual block {block} is nowhere");
+                known += 1;
+            }
+        }
+        assert_eq!(known as u64, self.store.live_blocks(), "blocks that something refers to");
+        let entries = self.dat.entries as usize - self.dat.reusable.len();
+        assert_eq!(known, entries + self.dat_parts.len(), "entries of the DAT in use");
     }
 }
 

@@ -26,6 +26,11 @@ impl Table {
         Some(std::mem::replace(slot, block)).filter(|block| *block != NONE)
     }
 
+    /// All blocks, by index.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.chunks.values().flatten().copied().filter(|block| *block != NONE)
+    }
+
     /// First index behind `index` that has a block.
     pub fn next(&self, index: u64) -> Option<u64> {
         let from = index + 1;

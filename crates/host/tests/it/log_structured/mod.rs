@@ -1,4 +1,6 @@
 //! Log-structured stores and file systems, against closed forms, tables and counts.
 
 mod amplification;
+mod nilfs2;
 mod oracle;
+mod support;
