@@ -383,7 +383,14 @@ mod tests {
     #[test]
     fn bytes_add_up_in_every_stack_and_twice_the_same() {
         let trace = mixed();
-        let kinds = ["ext2", "ext3", "ext4", "xfs"];
+        let kinds = [
+            "ext2",
+            "ext3",
+            "ext4",
+            "xfs",
+            "nilfs2\"\ncapacity = \"2GB",
+            "f2fs\"\ncapacity = \"1GB",
+        ];
         let caches = ["", "[page_cache]\nmemory = \"1MiB\"\n", "[page_cache]\nmemory = \"1GiB\"\n"];
         for (kind, cache) in kinds.iter().flat_map(|kind| caches.map(|cache| (kind, cache))) {
             for files in ["written", "allocated", "absent"] {

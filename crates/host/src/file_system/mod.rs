@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use in_place::InPlace;
 use layout::{Layout, NoSpace, Pages};
-use log_structured::{Nilfs2, segments};
+use log_structured::{F2fs, Nilfs2, segments};
 use serde::{Deserialize, Serialize};
 use trace::Op;
 
@@ -205,7 +205,7 @@ impl FileSystem {
                 Box::new(InPlace::new(settings.clone()))
             }
             Kind::Nilfs2 => Box::new(Nilfs2::new(settings.clone())),
-            Kind::F2fs => todo!(),
+            Kind::F2fs => Box::new(F2fs::new(settings.clone())),
         };
         Self { settings, layout, failure: None, hole_bytes: 0 }
     }

@@ -8,11 +8,13 @@
 //! writes of a database become large ones, at the price of cleaning. Segments begin at multiples of
 //! their length; the first one holds what has a fixed place.
 
+mod f2fs;
 mod nilfs2;
 pub mod segments;
 mod table;
 mod victims;
 
+pub(super) use f2fs::F2fs;
 pub(super) use nilfs2::Nilfs2;
 pub use victims::Policy;
 

@@ -158,6 +158,14 @@ impl Store {
         blocks[head.next as usize..].iter().filter(|block| **block == NONE).count() as u32
     }
 
+    /// Whether a log can go on in its open segment.
+    pub fn has_room(&self, log: usize) -> bool {
+        self.heads[log].is_some_and(|head| {
+            let blocks = &self.segments[head.segment as usize].blocks;
+            blocks[head.next as usize..].contains(&NONE)
+        })
+    }
+
     /// The segment that a log writes to.
     pub fn open_segment(&self, log: usize) -> Option<u32> {
         self.heads[log].map(|head| head.segment)
@@ -246,6 +254,10 @@ impl Store {
         let segment = &mut self.segments[head.segment as usize];
         (segment.state, segment.closed_ns) = (State::Closed, now_ns);
         self.victims.insert(head.segment, segment.live, segment.youngest_ns);
+        if self.shape.holds_dead && segment.live == 0 {
+            // The next release finds it, though no block dies in it any more.
+            self.held.push(head.segment * self.shape.segment_blocks);
+        }
     }
 
     /// A block is of no use any more.
@@ -287,6 +299,17 @@ impl Store {
     /// The closed segment that `policy` would clean.
     pub fn victim(&mut self, policy: Policy, now_ns: u64) -> Option<u32> {
         self.victims.choose(policy, now_ns)
+    }
+
+    /// The segment with the fewest live blocks, at least one of them dead, that `accepts` takes.
+    pub fn victim_that(&self, accepts: impl Fn(u32) -> bool) -> Option<u32> {
+        self.victims.with_fewest_that(accepts)
+    }
+
+    /// Places of a segment that can be written: they hold nothing, nor did at the checkpoint.
+    pub fn holes_in(&self, segment: u32) -> u32 {
+        let blocks = &self.segments[segment as usize].blocks;
+        blocks.iter().filter(|block| **block == NONE).count() as u32
     }
 
     /// A closed segment is no victim for now.

@@ -61,6 +61,10 @@ impl Lists {
         }
     }
 
+    fn behind(&self, member: u32) -> Option<u32> {
+        Some(self.links[member as usize][1]).filter(|member| *member != NONE)
+    }
+
     fn first(&self, list: u32) -> Option<u32> {
         Some(self.ends[list as usize][0]).filter(|member| *member != NONE)
     }
@@ -134,6 +138,26 @@ impl Victims {
             Policy::OldestFirst => self.by_age.first(0),
             Policy::CostBenefit => self.with_best_score(now_ns),
         }
+    }
+
+    /// The acceptable segment with the fewest live blocks, none of them full of live ones; looks at
+    /// a limited number.
+    pub fn with_fewest_that(&self, accepts: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut looked = 0;
+        for live in self.fewest..self.segment_blocks {
+            let mut next = self.by_live.first(live);
+            while let Some(segment) = next {
+                if accepts(segment) {
+                    return Some(segment);
+                }
+                looked += 1;
+                if looked == SEARCH {
+                    return None;
+                }
+                next = self.by_live.behind(segment);
+            }
+        }
+        None
     }
 
     fn with_fewest(&mut self) -> Option<u32> {
