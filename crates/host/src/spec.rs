@@ -70,6 +70,7 @@ struct FileSystemSpec {
     #[serde(default)]
     files: Files,
     capacity: Option<Bytes>,
+    nodatacow: Option<bool>,
     segment_size: Option<Bytes>,
     flush_on_sync: Option<bool>,
     in_place: Option<Overwrite>,
@@ -178,7 +179,7 @@ impl FileSystemSpec {
             Kind::Ext2 => journal == Journal::None,
             Kind::Ext3 => matches!(journal, Journal::Ordered | Journal::Data),
             Kind::Ext4 => true,
-            Kind::Xfs | Kind::Nilfs2 | Kind::F2fs => self.journal.is_none(),
+            Kind::Xfs | Kind::Nilfs2 | Kind::F2fs | Kind::Btrfs => self.journal.is_none(),
         };
         if !allowed {
             let cause = "ext2 has none, ext3 'ordered' or 'data', ext4 'none', 'ordered', 'data' \
@@ -210,6 +211,8 @@ impl FileSystemSpec {
             journal_bytes,
             request_bytes,
             tick_ns,
+            capacity_bytes: self.capacity(log.segment_bytes)?,
+            data_cow: !self.nodatacow.unwrap_or(false),
             log,
         })
     }
@@ -220,13 +223,17 @@ impl FileSystemSpec {
         let usual = file_system::Settings::new(self.kind);
         let mut log = usual.log;
         let has_log_keys = self.segment_size.is_some() || self.cleaner.is_some();
-        if !usual.is_log() && (has_log_keys || self.capacity.is_some()) {
-            let field = match (self.capacity, self.segment_size) {
-                (Some(_), _) => "file_system.capacity",
-                (None, Some(_)) => "file_system.segment_size",
-                (None, None) => "file_system.cleaner",
-            };
-            return Err((field, "only nilfs2 and f2fs have a log"));
+        let has_capacity = usual.is_log() || self.kind == Kind::Btrfs;
+        if self.capacity.is_some() && !has_capacity {
+            return Err(("file_system.capacity", "only nilfs2, f2fs and btrfs need to know it"));
+        }
+        if !usual.is_log() && has_log_keys {
+            let is_size = self.segment_size.is_some();
+            let key = if is_size { "file_system.segment_size" } else { "file_system.cleaner" };
+            return Err((key, "only nilfs2 and f2fs have a log"));
+        }
+        if self.kind != Kind::Btrfs && self.nodatacow.is_some() {
+            return Err(("file_system.nodatacow", "only btrfs copies data on write"));
         }
         if self.kind != Kind::Nilfs2 && self.flush_on_sync.is_some() {
             return Err(("file_system.flush_on_sync", "only nilfs2 leaves the choice"));
@@ -244,20 +251,34 @@ impl FileSystemSpec {
             let cause = "a segment is whole blocks of 4 KiB, 64 KiB to 1 GiB";
             return Err(("file_system.segment_size", cause));
         }
-        let Some(capacity) = self.capacity else {
-            let cause = "a log-structured file system needs the capacity of its device";
-            return Err(("file_system.capacity", cause));
-        };
-        log.capacity_bytes = capacity.0;
-        let least = 32 * log.segment_bytes;
-        if !(least..=1 << 43).contains(&capacity.0) {
-            let cause = "a log has from 32 segments to 8 TiB";
-            return Err(("file_system.capacity", cause));
-        }
         log.flushes = self.flush_on_sync.unwrap_or(log.flushes);
         log.in_place = self.in_place.unwrap_or(log.in_place);
         log.cleaner = self.cleaner.unwrap_or_default().over(log.cleaner)?;
         Ok(log)
+    }
+}
+
+impl FileSystemSpec {
+    /// Bytes of the device; 0 where it does not matter.
+    fn capacity(&self, segment_bytes: u64) -> Result<u64, Flaw> {
+        let usual = file_system::Settings::new(self.kind);
+        if !usual.is_log() {
+            let bytes = self.capacity.map_or(0, |capacity| capacity.0);
+            if self.capacity.is_some() && !(256 << 20..=1 << 42).contains(&bytes) {
+                return Err(("file_system.capacity", "btrfs has from 256 MiB to 4 TiB"));
+            }
+            return Ok(bytes);
+        }
+        let Some(capacity) = self.capacity else {
+            let cause = "a log-structured file system needs the capacity of its device";
+            return Err(("file_system.capacity", cause));
+        };
+        let least = 32 * segment_bytes;
+        if !(least..=1 << 43).contains(&capacity.0) {
+            let cause = "a log has from 32 segments to 8 TiB";
+            return Err(("file_system.capacity", cause));
+        }
+        Ok(capacity.0)
     }
 }
 
@@ -365,7 +386,7 @@ mod tests {
         let text = "[file_system]\nkind = \"nilfs2\"\n";
         check(text, "stack.toml:1: file_system.capacity: a log-structured file system needs");
         let text = "[file_system]\nkind = \"xfs\"\ncapacity = \"1GB\"\n";
-        check(text, "stack.toml:3: file_system.capacity: only nilfs2 and f2fs have a log");
+        check(text, "stack.toml:3: file_system.capacity: only nilfs2, f2fs and btrfs");
         let text = "[file_system]\nkind = \"nilfs2\"\ncapacity = \"1GB\"\n\
                     [file_system.cleaner]\npolicy = \"off\"\nstop_above = 2\n";
         check(text, "stack.toml:6: file_system.cleaner.stop_above: a share");

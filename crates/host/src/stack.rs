@@ -390,6 +390,8 @@ mod tests {
             "xfs",
             "nilfs2\"\ncapacity = \"2GB",
             "f2fs\"\ncapacity = \"1GB",
+            "btrfs",
+            "btrfs\"\nnodatacow = true\ncapacity = \"1GiB",
         ];
         let caches = ["", "[page_cache]\nmemory = \"1MiB\"\n", "[page_cache]\nmemory = \"1GiB\"\n"];
         for (kind, cache) in kinds.iter().flat_map(|kind| caches.map(|cache| (kind, cache))) {

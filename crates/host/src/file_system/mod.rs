@@ -12,6 +12,7 @@
 //! A commit is written with a flush before and after its last block, as on a device without
 //! forced unit access.
 
+mod copy_on_write;
 mod in_place;
 mod layout;
 pub mod log_structured;
@@ -19,6 +20,7 @@ mod map;
 
 use std::ops::Range;
 
+use copy_on_write::CopyOnWrite;
 use in_place::InPlace;
 use layout::{Layout, NoSpace, Pages};
 use log_structured::{F2fs, Nilfs2, segments};
@@ -46,6 +48,8 @@ pub enum Kind {
     Nilfs2,
     /// Six logs, with a node above every thousand blocks.
     F2fs,
+    /// Copy on write of data and trees, with a log tree for syncs.
+    Btrfs,
 }
 
 /// What the journal of ext3 and ext4 holds.
@@ -76,6 +80,10 @@ pub struct Settings {
     pub request_bytes: u64,
     /// Time in which the time stamps of a file change once, ns: a tick of the kernel.
     pub tick_ns: u64,
+    /// Bytes of the device; 0: as large as needed.
+    pub capacity_bytes: u64,
+    /// Whether btrfs copies data on write (`nodatacow` does not).
+    pub data_cow: bool,
     /// The log of a log-structured file system; others have none.
     pub log: log_structured::Settings,
 }
@@ -84,7 +92,7 @@ impl Settings {
     /// The defaults of `kind`: HZ 250, requests of 1280 KiB, a journal of 64 MiB.
     pub fn new(kind: Kind) -> Self {
         let journal = match kind {
-            Kind::Ext2 | Kind::Nilfs2 | Kind::F2fs => Journal::None,
+            Kind::Ext2 | Kind::Nilfs2 | Kind::F2fs | Kind::Btrfs => Journal::None,
             Kind::Ext3 | Kind::Ext4 | Kind::Xfs => Journal::Ordered,
         };
         Self {
@@ -93,6 +101,8 @@ impl Settings {
             journal_bytes: 64 << 20,
             request_bytes: 1280 << 10,
             tick_ns: 4_000_000,
+            capacity_bytes: 0,
+            data_cow: true,
             log: match kind {
                 Kind::F2fs => log_structured::Settings::f2fs(),
                 _ => log_structured::Settings::nilfs2(),
@@ -205,6 +215,7 @@ impl FileSystem {
                 Box::new(InPlace::new(settings.clone()))
             }
             Kind::Nilfs2 => Box::new(Nilfs2::new(settings.clone())),
+            Kind::Btrfs => Box::new(CopyOnWrite::new(settings.clone())),
             Kind::F2fs => Box::new(F2fs::new(settings.clone())),
         };
         Self { settings, layout, failure: None, hole_bytes: 0 }

@@ -1,5 +1,6 @@
 //! The host stack from outside.
 
+mod copy_on_write;
 mod fsync_cost;
 mod log_structured;
 mod page_cache;

@@ -158,7 +158,7 @@ impl F2fs {
     pub fn new(settings: Settings) -> Self {
         let log = settings.log;
         let in_segment = log.segment_bytes / BLOCK_BYTES;
-        let segments = log.capacity_bytes / log.segment_bytes;
+        let segments = settings.capacity_bytes / log.segment_bytes;
         let pairs = |blocks: u64| 2 * blocks.div_ceil(in_segment) * in_segment;
         let after = |range: &Range<u64>, blocks: u64| range.end..range.end + blocks;
         // The super block; two packs; the tables twice; a summary for each segment.

@@ -16,6 +16,7 @@ mod victims;
 
 pub(super) use f2fs::F2fs;
 pub(super) use nilfs2::Nilfs2;
+pub(super) use table::Table;
 pub use victims::Policy;
 
 /// When and what a cleaner cleans by itself.
@@ -60,8 +61,6 @@ pub enum Overwrite {
 /// What a log-structured file system is like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Bytes of the device; none are known: 0.
-    pub capacity_bytes: u64,
     /// Bytes of a segment.
     pub segment_bytes: u64,
     /// Whether a sync flushes the cache of the device (nilfs2 before Linux 3 did not).
@@ -78,7 +77,6 @@ impl Settings {
     /// The defaults of nilfs-utils 2.2 and Linux 6.
     pub fn nilfs2() -> Self {
         Self {
-            capacity_bytes: 0,
             segment_bytes: 8 << 20,
             flushes: true,
             in_place: Overwrite::Never,

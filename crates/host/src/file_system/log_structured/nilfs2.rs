@@ -240,7 +240,8 @@ impl Nilfs2 {
         let log = settings.log;
         let segment_blocks = (log.segment_bytes / BLOCK_BYTES) as u32;
         // The first segment has the super block.
-        let segments = ((log.capacity_bytes / log.segment_bytes).saturating_sub(1) as u32).max(1);
+        let segments =
+            ((settings.capacity_bytes / log.segment_bytes).saturating_sub(1) as u32).max(1);
         let blocks = u64::from(segments) * u64::from(segment_blocks);
         let shape = Shape { segments, segment_blocks, logs: 1, holds_dead: false };
         Self {

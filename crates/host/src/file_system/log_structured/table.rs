@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 
 /// A table with holes, in chunks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
+pub(in crate::file_system) struct Table {
     chunks: BTreeMap<u64, Box<[u32]>>,
 }
 

@@ -4,4 +4,4 @@ mod amplification;
 mod f2fs;
 mod nilfs2;
 mod oracle;
-mod support;
+pub mod support;
