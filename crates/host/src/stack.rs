@@ -268,7 +268,7 @@ impl Stack {
     /// Writes all dirty pages where the file system has a limit of its own for them.
     fn write_above_limit(&mut self) {
         let Some(cache) = &mut self.cache else { return };
-        if self.files.most_dirty_pages().is_some_and(|most| cache.dirty_pages() > most) {
+        if self.files.wants_all(cache.dirty_pages()) {
             cache.sync_all(self.now_ns, &mut self.actions);
             self.hand_down(false);
             self.files.settle(self.now_ns, &mut self.out);

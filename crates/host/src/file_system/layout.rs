@@ -81,9 +81,10 @@ pub(super) trait Layout: Send {
     /// Checks every invariant; for tests.
     fn audit(&self) {}
 
-    /// Dirty pages above which it writes them by itself.
-    fn most_dirty_pages(&self) -> Option<u64> {
-        None
+    /// Whether it writes every dirty page now, of which there are so many.
+    fn wants_all(&self, dirty_pages: u64) -> bool {
+        let _ = dirty_pages;
+        false
     }
 }
 

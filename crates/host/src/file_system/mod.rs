@@ -409,9 +409,9 @@ impl FileSystem {
         self.layout.audit();
     }
 
-    /// Dirty pages above which it writes all of them by itself.
-    pub fn most_dirty_pages(&self) -> Option<u64> {
-        self.layout.most_dirty_pages()
+    /// Whether the file system writes every dirty page by itself now, of which there are so many.
+    pub fn wants_all(&self, dirty_pages: u64) -> bool {
+        self.layout.wants_all(dirty_pages)
     }
 }
 

@@ -50,6 +50,9 @@ impl Bench {
         self.files.touch(0, span);
         // A part of a page that is not cached would be read first; nothing is written here.
         actions.retain(|action| matches!(action, Action::Write { .. }));
+        if self.files.wants_all(self.cache.dirty_pages()) {
+            self.cache.sync_all(0, &mut actions);
+        }
         self.hand_down(actions);
     }
 
@@ -209,4 +212,76 @@ fn btrfs_without_copies_of_data_costs_what_was_counted() {
             ([96.32, 8.52, 2.0], 0.02),
         ],
     );
+}
+
+#[test]
+fn a_full_device_says_so_and_removed_extents_are_used_again() {
+    let text = "kind = \"btrfs\"\ncapacity = \"256MiB\"\n";
+    let mut bench = support::Bench::new(text);
+    // Overwriting for ever needs no more than what is freed at commits.
+    bench.files.add(1, 64 * MIB, true);
+    for turn in 0..60_000 {
+        bench.now_ns += 10_000_000;
+        bench.write(1, stats::rng::at(23, turn) % 16_384, 1);
+        bench.wait(0);
+        bench.take();
+    }
+    bench.files.audit();
+    assert_eq!(bench.files.failure(), None);
+    let mut page = 16_384;
+    while bench.files.failure().is_none() {
+        bench.write(1, page, 64);
+        page += 64;
+    }
+    let failure = bench.files.failure().expect("the loop ended");
+    assert!(failure.starts_with("no space left on btrfs: "), "{failure}");
+    assert!(page * BLOCK_BYTES < 256 * MIB, "{page} pages");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    /// Any mix of writes, syncs and commits: every page has a place of its own, and nothing is
+    /// overwritten before a commit unless `nodatacow` says so.
+    #[test]
+    fn every_page_has_a_place_of_its_own(
+        nodatacow in any::<bool>(),
+        steps in prop::collection::vec((0_u32..3, 0_u64..1000, 1_u64..200, 0_u32..6), 1..80),
+    ) {
+        let mut bench = support::Bench::new(&format!(
+            "kind = \"btrfs\"\ncapacity = \"512MiB\"\nnodatacow = {nodatacow}\n"
+        ));
+        bench.files.add(0, 300 * BLOCK_BYTES, true);
+        let mut pages: [BTreeSet<u64>; 3] = [(0..300).collect(), BTreeSet::new(), BTreeSet::new()];
+        // What is still needed where power fails: the places of the last commit.
+        let mut committed: BTreeSet<u64> = bench.places(0).into_values().collect();
+        for (file, page, count, what) in steps {
+            bench.write(file, page, count);
+            pages[file as usize].extend(page..page + count);
+            if what < 4 {
+                bench.sync(file, Sync::Fdatasync);
+            }
+            let writes = bench.out.iter().filter(|one| one.cause == host::file_system::Cause::Data);
+            for write in writes.filter(|_| !nodatacow) {
+                let blocks = (write.offset..write.offset + write.bytes).step_by(4096);
+                for place in blocks {
+                    prop_assert!(!committed.contains(&place), "{} was overwritten", place);
+                }
+            }
+            bench.out.clear();
+            if what == 5 {
+                bench.wait(31_000_000_000);
+                committed = (0..3).flat_map(|file| bench.places(file).into_values()).collect();
+            }
+            bench.files.audit();
+        }
+        let mut taken = BTreeSet::new();
+        for (file, pages) in pages.iter().enumerate() {
+            let places = bench.places(file as u32);
+            prop_assert_eq!(&places.keys().copied().collect::<BTreeSet<u64>>(), pages);
+            for place in places.into_values() {
+                prop_assert!(place < 512 * MIB && taken.insert(place), "two pages at {}", place);
+            }
+        }
+    }
 }

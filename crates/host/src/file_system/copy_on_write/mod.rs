@@ -10,8 +10,8 @@
 //!   above it, a flush and a super block with forced unit access.
 //! - A transaction commit, every 30 s, writes the changed nodes of all trees, a flush and all super
 //!   blocks, and drops the log tree. Nodes have two copies.
-//! - An extent that is written reserves metadata of 2 x 8 levels of nodes; where that is too much
-//!   for the device the transaction is committed early.
+//! - An extent that is dirty reserves metadata of 2 x 8 levels of nodes; where that is too much for
+//!   the device, dirty pages are written and, with new extents, the transaction is committed early.
 //!
 //! The shape of log and file trees is kept item by item, so that a log tree grows by a level where
 //! the real one does: that is the whole difference between syncs of 72 and of 136 KiB
@@ -51,8 +51,9 @@ const COMMON_NODES: u64 = 5;
 /// Metadata reserved for an extent: nodes of 8 levels, twice.
 const RESERVED_PER_EXTENT: u64 = 2 * 8 * NODE_BYTES;
 
-/// Reservations that a device takes at a time are a share of its capacity: 1 / this.
-const RESERVABLE: u64 = 10;
+/// Reservations that a device takes at a time are a share of its capacity: 1 / this. 2000 random
+/// pages of 64 MiB were written on 1 GiB in 0.93 requests each (nodatacow): some 570 at a time.
+const RESERVABLE: u64 = 7;
 
 /// A block that was allocated (fallocate) and reads as zeros.
 const UNWRITTEN: u32 = 1 << 31;
@@ -111,7 +112,11 @@ pub(super) struct CopyOnWrite {
     nodes: VecDeque<u64>,
     log_nodes: Vec<u64>,
     opened_ns: Option<u64>,
+    /// Extents that were allocated since the last commit.
     reserved_extents: u64,
+    /// Runs of pages that are dirty above, and the file and end of the last one.
+    dirty_extents: u64,
+    last_end: (u32, u64),
 }
 
 impl CopyOnWrite {
@@ -129,6 +134,8 @@ impl CopyOnWrite {
             log_nodes: Vec::new(),
             opened_ns: None,
             reserved_extents: 0,
+            dirty_extents: 0,
+            last_end: (u32::MAX, 0),
             settings,
         }
     }
@@ -237,6 +244,7 @@ impl CopyOnWrite {
                 block
             } else {
                 let range = self.allocate(count as u64)?;
+                self.reserved_extents += 1;
                 count = (range.end - range.start) as usize;
                 self.place(name, first.page, range.start, count as u64);
                 range.start
@@ -345,10 +353,10 @@ impl CopyOnWrite {
         self.reserved_extents = 0;
     }
 
-    /// Whether the reservations of extents that are not committed are too much.
-    fn is_out_of_reservations(&self) -> bool {
+    /// Whether the reservations of so many extents are too much.
+    fn is_too_much(&self, extents: u64) -> bool {
         let most = self.settings.capacity_bytes / RESERVABLE;
-        most > 0 && self.reserved_extents * RESERVED_PER_EXTENT > most
+        most > 0 && extents * RESERVED_PER_EXTENT > most
     }
 }
 
@@ -385,6 +393,10 @@ impl Layout for CopyOnWrite {
         file.bytes = file.bytes.max(span.offset + span.bytes);
         file.is_changed = true;
         self.opened_ns.get_or_insert(now_ns);
+        if self.last_end != (span.file, span.offset) {
+            self.dirty_extents += 1;
+        }
+        self.last_end = (span.file, span.offset + span.bytes);
     }
 
     fn find(&self, file: u32, page: u64) -> Option<Extent> {
@@ -409,10 +421,10 @@ impl Layout for CopyOnWrite {
     fn write(&mut self, pages: Pages, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
         let Pages { at_ns, file, dirty, .. } = pages;
         for run in dirty.chunk_by(|a, b| a.page + 1 == b.page) {
-            if self.is_out_of_reservations() {
+            if self.is_too_much(self.reserved_extents) {
                 self.commit(at_ns, out);
             }
-            self.reserved_extents += 1;
+            self.dirty_extents = self.dirty_extents.saturating_sub(1);
             self.opened_ns.get_or_insert(at_ns);
             self.write_run(at_ns, file, run, out)?;
         }
@@ -452,6 +464,10 @@ impl Layout for CopyOnWrite {
     fn sync_all(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
         self.commit(at_ns, out);
         Ok(())
+    }
+
+    fn wants_all(&self, dirty_pages: u64) -> bool {
+        self.is_too_much(self.dirty_extents.min(dirty_pages))
     }
 
     fn audit(&self) {

@@ -1,10 +1,11 @@
 //! The shape of a B-tree of btrfs: which items are in which leaf, and which nodes changed.
 //!
 //! Nodes are 16 KiB with a header of 101 bytes; an item in a leaf has a header of 25, and a node
-//! points to up to 493 children (Linux 6.18, include/uapi/linux/btrfs_tree.h). A full leaf is split
-//! in the middle, or behind its end where the new item is the last one of the tree.
+//! points to up to 493 children (Linux 6.18, include/uapi/linux/btrfs_tree.h). A full leaf gives
+//! items to its neighbours; where these are full too, it is split in the middle (fs/btrfs/ctree.c).
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{self, Excluded, Unbounded};
 
 /// Bytes of a node.
 pub(super) const NODE_BYTES: u64 = 16 << 10;
@@ -27,6 +28,32 @@ struct Leaf {
     items: BTreeMap<Key, u64>,
     bytes: u64,
     is_dirty: bool,
+}
+
+impl Leaf {
+    /// Takes items from the beginning or end of a neighbour while there is room; returns the least
+    /// key of what it took.
+    fn take_from(&mut self, other: &mut Self, from_start: bool) -> Option<Key> {
+        let mut least = None;
+        while other.items.len() > 1 {
+            let entry = if from_start {
+                other.items.first_key_value()
+            } else {
+                other.items.last_key_value()
+            };
+            let (key, bytes) = entry.map(|(key, bytes)| (*key, *bytes)).expect("several items");
+            if self.bytes + bytes > LEAF_BYTES {
+                break;
+            }
+            other.items.remove(&key);
+            other.bytes -= bytes;
+            self.items.insert(key, bytes);
+            self.bytes += bytes;
+            self.is_dirty = true;
+            least = Some(least.map_or(key, |least: Key| least.min(key)));
+        }
+        least
+    }
 }
 
 /// A tree.
@@ -52,27 +79,42 @@ impl Tree {
         leaf.bytes = leaf.bytes + whole - leaf.items.insert(key, whole).unwrap_or(0);
         leaf.is_dirty = true;
         if leaf.bytes > LEAF_BYTES {
-            self.split(first, key);
+            self.make_room(first);
         }
     }
 
-    fn split(&mut self, first: Key, key: Key) {
-        let is_last = self.leaves.range(first..).nth(1).is_none();
-        let leaf = self.leaves.get_mut(&first).expect("the leaf that is full");
-        let at = if is_last && leaf.items.last_key_value().is_some_and(|(last, _)| *last == key) {
-            key
-        } else {
-            let (mut below, half) = (0, leaf.bytes / 2);
-            let over = leaf.items.iter().skip(1).find(|(_, bytes)| {
-                below += **bytes;
-                below >= half
-            });
-            *over.expect("a full leaf has items").0
-        };
-        let items = leaf.items.split_off(&at);
-        let bytes = items.values().sum();
-        leaf.bytes -= bytes;
-        self.leaves.insert(at, Leaf { items, bytes, is_dirty: true });
+    /// Makes room in a leaf that is too full: moves items to the leaf behind, then to the one
+    /// before; where neither has room, the second half of the items gets a leaf of its own.
+    fn make_room(&mut self, first: Key) {
+        let mut leaf = self.leaves.remove(&first).expect("the leaf that is full");
+        if let Some((key, mut behind)) = self.neighbour((Excluded(first), Unbounded), false) {
+            let key = behind.take_from(&mut leaf, false).unwrap_or(key);
+            self.leaves.insert(key, behind);
+        }
+        let mut key = first;
+        if leaf.bytes > LEAF_BYTES
+            && let Some((before, mut other)) = self.neighbour((Unbounded, Excluded(first)), true)
+        {
+            if other.take_from(&mut leaf, true).is_some() {
+                key = *leaf.items.first_key_value().expect("half of a leaf stays").0;
+            }
+            self.leaves.insert(before, other);
+        }
+        if leaf.bytes > LEAF_BYTES {
+            let at = *leaf.items.keys().nth(leaf.items.len().div_ceil(2)).expect("several items");
+            let items = leaf.items.split_off(&at);
+            let bytes = items.values().sum();
+            leaf.bytes -= bytes;
+            self.leaves.insert(at, Leaf { items, bytes, is_dirty: true });
+        }
+        self.leaves.insert(key, leaf);
+    }
+
+    /// Takes out the first or last leaf of a range.
+    fn neighbour(&mut self, keys: (Bound<Key>, Bound<Key>), last: bool) -> Option<(Key, Leaf)> {
+        let mut range = self.leaves.range(keys);
+        let key = *if last { range.next_back() } else { range.next() }?.0;
+        self.leaves.remove_entry(&key)
     }
 
     /// Removes an item, where there is one.
@@ -142,7 +184,7 @@ mod tests {
         // 16283 / (53 + 25) = 208 items.
         (0..208).for_each(|at| tree.put((1, 108, at), 53));
         assert_eq!((tree.nodes(), tree.take_dirty()), (1, 1));
-        // Behind the end: a leaf of its own, and a root. The search changed the full leaf, too.
+        // Two halves and a root.
         tree.put((1, 108, 208), 53);
         assert_eq!((tree.nodes(), tree.take_dirty()), (3, 3));
         tree.put((1, 108, 209), 53);
@@ -150,9 +192,11 @@ mod tests {
         tree.put((1, 108, 5), 53);
         tree.put((1, 108, 209), 53);
         assert_eq!((tree.nodes(), tree.take_dirty()), (3, 3));
-        (0..208 * 500).for_each(|at| tree.put((1, 108, at), 53));
-        assert_eq!(tree.nodes(), 500 + 2 + 1);
-        assert_eq!(tree.take_dirty(), 503);
+        // Behind the end: what is full moves to the left, so that leaves stay full.
+        (210..208 * 500).for_each(|at| tree.put((1, 108, at), 53));
+        assert!((500..=502).contains(&tree.leaves.len()), "{} leaves", tree.leaves.len());
+        assert_eq!(tree.nodes(), tree.leaves.len() as u64 + 2 + 1);
+        assert!(tree.take_dirty() >= 500);
         assert_eq!(tree.take_dirty(), 0);
     }
 

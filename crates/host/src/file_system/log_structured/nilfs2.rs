@@ -741,8 +741,8 @@ impl Layout for Nilfs2 {
         self.changed_ns.map(|at_ns| at_ns + TIMEOUT_NS)
     }
 
-    fn most_dirty_pages(&self) -> Option<u64> {
-        Some(WATERMARK)
+    fn wants_all(&self, dirty_pages: u64) -> bool {
+        dirty_pages > WATERMARK
     }
 
     fn audit(&self) {
