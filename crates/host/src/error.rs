@@ -2,6 +2,9 @@
 
 use events::Hint;
 use thiserror::Error;
+use units::Nanos;
+
+use crate::volume::Unfit;
 
 /// A stack that cannot be used, with the place to look at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -29,6 +32,17 @@ pub enum Error {
         /// What is wrong with it.
         cause: String,
     },
+    /// The devices make no such volume.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The file system has no space left for what the trace writes.
+    #[error("at {at} of the trace: {cause}")]
+    Full {
+        /// When.
+        at: Nanos,
+        /// What is in the way.
+        cause: String,
+    },
 }
 
 impl Hint for Error {
@@ -40,6 +54,10 @@ impl Hint for Error {
                     .to_owned()
             }
             Self::Impossible { field, .. } => format!("correct {field}"),
+            Self::Unfit(Unfit { field, .. }) => format!("correct {field}, or take other devices"),
+            Self::Full { .. } => "give file_system.capacity more, let [file_system.cleaner] keep \
+                                  up, or take a shorter part of the trace"
+                .to_owned(),
         })
     }
 }

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod devices;
 mod error;
 pub mod file_system;
 pub mod page_cache;
@@ -19,5 +20,6 @@ mod stack;
 pub mod volume;
 
 pub use error::Error;
-pub use spec::{Files, Spec};
+pub use scheduler::Scheduled;
+pub use spec::{FileLayer, Files, Spec};
 pub use stack::{Account, Asked, Kept, Region, Stack, Traffic, regions};

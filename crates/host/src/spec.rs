@@ -4,6 +4,7 @@ use serde::Deserialize;
 use units::{Bytes, Nanos};
 
 use crate::Error;
+use crate::file_system::log_structured::{self, Cleaner, Overwrite};
 use crate::file_system::{self, BLOCK_BYTES, Journal, Kind, Sync};
 use crate::page_cache::replacement::Policy;
 use crate::page_cache::{self, PAGE_BYTES};
@@ -13,16 +14,23 @@ use crate::volume::{self, VolumeSpec};
 /// A host stack as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
+    /// What turns calls on files into requests; without it a trace holds requests already.
+    pub file_layer: Option<FileLayer>,
+    /// The block layer; without one the device gets requests as they are due.
+    pub scheduler: Option<scheduler::Settings>,
+    /// The volume below the file system; without one that is the device itself.
+    pub volume: Option<volume::Settings>,
+}
+
+/// From calls on files to requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FileLayer {
     /// The page cache; without one all I/O is direct.
     pub page_cache: Option<page_cache::Settings>,
     /// The file system.
     pub file_system: file_system::Settings,
-    /// The volume below the file system; without one that is the device itself.
-    pub volume: Option<volume::Settings>,
     /// What a flush of the trace is.
     pub sync: Sync,
-    /// The block layer; without one the device gets requests as they are due.
-    pub scheduler: Option<scheduler::Settings>,
     /// What the files are before the first request.
     pub files: Files,
 }
@@ -45,7 +53,8 @@ pub enum Files {
 struct Document {
     #[serde(default)]
     page_cache: Option<PageCacheSpec>,
-    file_system: FileSystemSpec,
+    #[serde(default)]
+    file_system: Option<FileSystemSpec>,
     #[serde(default)]
     scheduler: Option<scheduler::Settings>,
     #[serde(default)]
@@ -78,6 +87,36 @@ struct FileSystemSpec {
     sync: Sync,
     #[serde(default)]
     files: Files,
+    capacity: Option<Bytes>,
+    nodatacow: Option<bool>,
+    segment_size: Option<Bytes>,
+    flush_on_sync: Option<bool>,
+    in_place: Option<Overwrite>,
+    cleaner: Option<CleanerSpec>,
+}
+
+/// `[file_system.cleaner]`.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CleanerSpec {
+    policy: Option<CleanerPolicy>,
+    interval: Option<Nanos>,
+    segments_per_clean: Option<u32>,
+    urgent_interval: Option<Nanos>,
+    urgent_segments_per_clean: Option<u32>,
+    start_below: Option<f64>,
+    stop_above: Option<f64>,
+    protection_period: Option<Nanos>,
+    min_reclaimable: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum CleanerPolicy {
+    Greedy,
+    CostBenefit,
+    OldestFirst,
+    Off,
 }
 
 /// A field and what is wrong with it.
@@ -92,22 +131,39 @@ impl Spec {
             let cause = events::one_line(error.message());
             Error::Syntax { path: path.to_owned(), line, cause }
         })?;
-        let made = document.page_cache.map(PageCacheSpec::settings).transpose();
-        let made = made.and_then(|page_cache| {
-            let FileSystemSpec { sync, files, .. } = document.file_system;
-            let file_system = document.file_system.settings()?;
-            let scheduler = document.scheduler;
-            scheduler.as_ref().map_or(Ok(()), scheduler::Settings::check)?;
-            let volume = document.volume.map(VolumeSpec::settings).transpose();
-            let volume = volume.map_err(|unfit| (unfit.field, unfit.cause))?;
-            Ok(Self { page_cache, file_system, volume, sync, scheduler, files })
-        });
+        if matches!(
+            document,
+            Document { page_cache: None, file_system: None, scheduler: None, volume: None }
+        ) {
+            let cause = "no section: a stack has [file_system], [scheduler] or [volume]".to_owned();
+            return Err(Error::Syntax { path: path.to_owned(), line: 1, cause });
+        }
+        let made = document.settings();
         made.map_err(|(field, cause)| Error::Impossible {
             path: path.to_owned(),
             line: line_of(text, field),
             field: field.to_owned(),
             cause: cause.to_owned(),
         })
+    }
+}
+
+impl Document {
+    fn settings(self) -> Result<Spec, Flaw> {
+        let page_cache = self.page_cache.map(PageCacheSpec::settings).transpose()?;
+        if page_cache.is_some() && self.file_system.is_none() {
+            return Err(("page_cache.memory", "a page cache stands above a [file_system]"));
+        }
+        let file_layer = self.file_system.map(|spec| {
+            let (sync, files) = (spec.sync, spec.files);
+            let file_system = spec.settings()?;
+            Ok::<_, Flaw>(FileLayer { page_cache, file_system, sync, files })
+        });
+        let file_layer = file_layer.transpose()?;
+        self.scheduler.as_ref().map_or(Ok(()), scheduler::Settings::check)?;
+        let volume = self.volume.map(VolumeSpec::settings).transpose();
+        let volume = volume.map_err(|unfit| (unfit.field, unfit.cause))?;
+        Ok(Spec { file_layer, scheduler: self.scheduler, volume })
     }
 }
 
@@ -162,7 +218,7 @@ impl FileSystemSpec {
             Kind::Ext2 => journal == Journal::None,
             Kind::Ext3 => matches!(journal, Journal::Ordered | Journal::Data),
             Kind::Ext4 => true,
-            Kind::Xfs => self.journal.is_none(),
+            Kind::Xfs | Kind::Nilfs2 | Kind::F2fs | Kind::Btrfs => self.journal.is_none(),
         };
         if !allowed {
             let cause = "ext2 has none, ext3 'ordered' or 'data', ext4 'none', 'ordered', 'data' \
@@ -183,6 +239,7 @@ impl FileSystemSpec {
             let cause = "the longest request is whole blocks of 4 KiB, at most 1 GiB";
             return Err(("file_system.request", cause));
         }
+        let log = self.log()?;
         let tick_ns = self.tick.map_or(usual.tick_ns, |tick| tick.0);
         if tick_ns == 0 {
             return Err(("file_system.tick", "a tick takes time"));
@@ -193,7 +250,125 @@ impl FileSystemSpec {
             journal_bytes,
             request_bytes,
             tick_ns,
+            capacity_bytes: self.capacity(log.segment_bytes)?,
+            data_cow: !self.nodatacow.unwrap_or(false),
+            log,
         })
+    }
+}
+
+impl FileSystemSpec {
+    fn log(&self) -> Result<log_structured::Settings, Flaw> {
+        let usual = file_system::Settings::new(self.kind);
+        let mut log = usual.log;
+        let has_log_keys = self.segment_size.is_some() || self.cleaner.is_some();
+        let has_capacity = usual.is_log() || self.kind == Kind::Btrfs;
+        if self.capacity.is_some() && !has_capacity {
+            return Err(("file_system.capacity", "only nilfs2, f2fs and btrfs need to know it"));
+        }
+        if !usual.is_log() && has_log_keys {
+            let is_size = self.segment_size.is_some();
+            let key = if is_size { "file_system.segment_size" } else { "file_system.cleaner" };
+            return Err((key, "only nilfs2 and f2fs have a log"));
+        }
+        if self.kind != Kind::Btrfs && self.nodatacow.is_some() {
+            return Err(("file_system.nodatacow", "only btrfs copies data on write"));
+        }
+        if self.kind != Kind::Nilfs2 && self.flush_on_sync.is_some() {
+            return Err(("file_system.flush_on_sync", "only nilfs2 leaves the choice"));
+        }
+        if self.kind != Kind::F2fs && self.in_place.is_some() {
+            return Err(("file_system.in_place", "only f2fs chooses"));
+        }
+        if !usual.is_log() {
+            return Ok(log);
+        }
+        log.segment_bytes = self.segment_size.map_or(log.segment_bytes, |size| size.0);
+        if !log.segment_bytes.is_multiple_of(BLOCK_BYTES)
+            || !(64 << 10..=1 << 30).contains(&log.segment_bytes)
+        {
+            let cause = "a segment is whole blocks of 4 KiB, 64 KiB to 1 GiB";
+            return Err(("file_system.segment_size", cause));
+        }
+        log.flushes = self.flush_on_sync.unwrap_or(log.flushes);
+        log.in_place = self.in_place.unwrap_or(log.in_place);
+        log.cleaner = self.cleaner.unwrap_or_default().over(log.cleaner)?;
+        Ok(log)
+    }
+}
+
+impl FileSystemSpec {
+    /// Bytes of the device; 0 where it does not matter.
+    fn capacity(&self, segment_bytes: u64) -> Result<u64, Flaw> {
+        let usual = file_system::Settings::new(self.kind);
+        if !usual.is_log() {
+            let bytes = self.capacity.map_or(0, |capacity| capacity.0);
+            if self.capacity.is_some() && !(256 << 20..=1 << 42).contains(&bytes) {
+                return Err(("file_system.capacity", "btrfs has from 256 MiB to 4 TiB"));
+            }
+            return Ok(bytes);
+        }
+        let Some(capacity) = self.capacity else {
+            let cause = "a log-structured file system needs the capacity of its device";
+            return Err(("file_system.capacity", cause));
+        };
+        let least = 32 * segment_bytes;
+        if !(least..=1 << 43).contains(&capacity.0) {
+            let cause = "a log has from 32 segments to 8 TiB";
+            return Err(("file_system.capacity", cause));
+        }
+        Ok(capacity.0)
+    }
+}
+
+impl CleanerSpec {
+    /// What is said here, and the rest as usual.
+    fn over(self, usual: Cleaner) -> Result<Cleaner, Flaw> {
+        let nanos = |own: Option<Nanos>, usual: u64| own.map_or(usual, |own| own.0);
+        let cleaner = Cleaner {
+            policy: match self.policy {
+                None => usual.policy,
+                Some(CleanerPolicy::Greedy) => Some(log_structured::Policy::Greedy),
+                Some(CleanerPolicy::CostBenefit) => Some(log_structured::Policy::CostBenefit),
+                Some(CleanerPolicy::OldestFirst) => Some(log_structured::Policy::OldestFirst),
+                Some(CleanerPolicy::Off) => None,
+            },
+            interval_ns: nanos(self.interval, usual.interval_ns),
+            segments_per_clean: self.segments_per_clean.unwrap_or(usual.segments_per_clean),
+            urgent_interval_ns: nanos(self.urgent_interval, usual.urgent_interval_ns),
+            urgent_segments: self.urgent_segments_per_clean.unwrap_or(usual.urgent_segments),
+            start_below: self.start_below.unwrap_or(usual.start_below),
+            stop_above: self.stop_above.unwrap_or(usual.stop_above),
+            protection_ns: nanos(self.protection_period, usual.protection_ns),
+            min_reclaimable: self.min_reclaimable.unwrap_or(usual.min_reclaimable),
+        };
+        let share = 0.0..=1.0;
+        for (field, interval_ns) in [
+            ("file_system.cleaner.interval", cleaner.interval_ns),
+            ("file_system.cleaner.urgent_interval", cleaner.urgent_interval_ns),
+        ] {
+            if !(1_000_000..=1 << 60).contains(&interval_ns) {
+                return Err((field, "a cleaner works at most every millisecond"));
+            }
+        }
+        for (field, segments) in [
+            ("file_system.cleaner.segments_per_clean", cleaner.segments_per_clean),
+            ("file_system.cleaner.urgent_segments_per_clean", cleaner.urgent_segments),
+        ] {
+            if !(1..=32).contains(&segments) {
+                return Err((field, "1 to 32 segments are cleaned at once"));
+            }
+        }
+        if !share.contains(&cleaner.stop_above) {
+            return Err(("file_system.cleaner.stop_above", "a share is from 0 to 1"));
+        }
+        if !(0.0..=cleaner.stop_above).contains(&cleaner.start_below) {
+            return Err(("file_system.cleaner.start_below", "it is from 0 to stop_above"));
+        }
+        if !share.contains(&cleaner.min_reclaimable) {
+            return Err(("file_system.cleaner.min_reclaimable", "a share is from 0 to 1"));
+        }
+        Ok(cleaner)
     }
 }
 
@@ -204,7 +379,7 @@ fn line_of(text: &str, field: &str) -> usize {
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
         if let Some(name) = line.strip_prefix('[') {
-            inside = name.trim_start().starts_with(section);
+            inside = name.trim_end_matches(']').trim() == section;
             if inside {
                 found = number;
             }
@@ -228,15 +403,17 @@ mod tests {
     fn a_short_stack_has_the_defaults_of_linux() {
         let text = "[page_cache]\nmemory = \"1GiB\"\n[file_system]\nkind = \"ext4\"\n";
         let spec = Spec::from_toml(text, "stack.toml").unwrap();
-        assert_eq!(spec.page_cache, Some(page_cache::Settings::default()));
-        assert_eq!(spec.file_system, file_system::Settings::new(Kind::Ext4));
-        assert_eq!((spec.sync, spec.files), (Sync::Fdatasync, Files::Written));
-        assert_eq!(spec.volume, None);
+        let layer = spec.file_layer.unwrap();
+        assert_eq!(layer.page_cache, Some(page_cache::Settings::default()));
+        assert_eq!(layer.file_system, file_system::Settings::new(Kind::Ext4));
+        assert_eq!((layer.sync, layer.files), (Sync::Fdatasync, Files::Written));
+        assert_eq!((spec.scheduler, spec.volume), (None, None));
     }
 
     #[test]
     fn mistakes_are_found_with_their_line() {
-        check("", "stack.toml:1: missing field `file_system`");
+        check("", "stack.toml:1: no section: a stack has");
+        check("[page_cache]\nmemory = \"1GiB\"\n", "stack.toml:2: page_cache.memory: a page cache");
         check("[file_system]\nkind = \"ntfs\"\n", "stack.toml:2: unknown variant `ntfs`");
         check("[file_system]\nkind = \"xfs\"\nspeed = 1\n", "stack.toml:3: unknown field `speed`");
         let text = "[file_system]\nkind = \"xfs\"\n\njournal = \"data\"\n";
@@ -248,6 +425,15 @@ mod tests {
         check(text, "stack.toml:5: page_cache.dirty_background: it is from");
         let text = "[file_system]\nkind = \"ext4\"\njournal_size = \"1000\"\n";
         check(text, "stack.toml:3: file_system.journal_size: a journal is");
+        let text = "[file_system]\nkind = \"nilfs2\"\n";
+        check(text, "stack.toml:1: file_system.capacity: a log-structured file system needs");
+        let text = "[file_system]\nkind = \"xfs\"\ncapacity = \"1GB\"\n";
+        check(text, "stack.toml:3: file_system.capacity: only nilfs2, f2fs and btrfs");
+        let text = "[file_system]\nkind = \"nilfs2\"\ncapacity = \"1GB\"\n\
+                    [file_system.cleaner]\npolicy = \"off\"\nstop_above = 2\n";
+        check(text, "stack.toml:6: file_system.cleaner.stop_above: a share");
+        let text = "[file_system]\nkind = \"f2fs\"\ncapacity = \"1GB\"\nflush_on_sync = true\n";
+        check(text, "stack.toml:4: file_system.flush_on_sync: only nilfs2");
     }
 
     const FILES: &str = "[file_system]\nkind = \"ext4\"\n";

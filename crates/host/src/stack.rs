@@ -10,9 +10,10 @@ use serde::Serialize;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
-use crate::file_system::{Cause, FileSystem, Physical, Wanted};
-use crate::page_cache::{Action, PAGE_BYTES, PageCache, Span, Want};
-use crate::spec::{Files, Spec};
+use crate::Error;
+use crate::file_system::{Cause, FileSystem, Kind, Physical, Wanted};
+use crate::page_cache::{Action, PAGE_BYTES, PageCache, Settings, Span, Want};
+use crate::spec::{FileLayer, Files};
 
 /// Requests of one kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -95,6 +96,15 @@ impl Account {
                 Op::Trim => unreachable!("no trim is handed down"),
             }
         }
+        // A log has metadata beside what it is written for, in the same requests.
+        if request.metadata_bytes > 0 {
+            let mut take = |cause: Cause, bytes: i64| {
+                let write = &mut self.causes.entry(cause.name()).or_default().write.bytes;
+                *write = write.checked_add_signed(bytes).expect("bytes beside others");
+            };
+            take(request.cause, -(request.metadata_bytes as i64));
+            take(Cause::Metadata, request.metadata_bytes as i64);
+        }
         match (request.op, request.cause) {
             (Op::Read, Cause::Data) => {
                 self.read_padding_bytes += request.padding_bytes;
@@ -152,8 +162,10 @@ pub fn regions(trace: &Trace) -> Vec<Region> {
 
 /// A host stack in virtual time.
 pub struct Stack {
-    spec: Spec,
+    spec: FileLayer,
     cache: Option<PageCache>,
+    /// Reads pass the cache.
+    reads_direct: bool,
     files: FileSystem,
     /// First byte of each file in the address space of the trace.
     starts: Vec<u64>,
@@ -166,7 +178,7 @@ pub struct Stack {
 
 impl Stack {
     /// A stack for the streams of `trace`, whose files are there as the spec says.
-    pub fn new(spec: &Spec, trace: &Trace) -> Self {
+    pub fn new(spec: &FileLayer, trace: &Trace) -> Self {
         let regions = regions(trace);
         let mut files = FileSystem::new(spec.file_system.clone());
         for (file, region) in regions.iter().enumerate().filter(|(_, region)| region.bytes > 0) {
@@ -175,12 +187,16 @@ impl Stack {
             }
         }
         let mut physical = Trace::default();
-        let name = |cause: &Cause| Stream { name: cause.name().to_owned() };
-        physical.streams = Cause::ALL.iter().map(name).collect();
+        let causes = Cause::ALL.iter().filter(|cause| spec.file_system.has_cause(**cause));
+        physical.streams = causes.map(|cause| Stream { name: cause.name().to_owned() }).collect();
         physical.origin = trace.origin.clone();
         "device".clone_into(&mut physical.origin.layer);
+        // Direct writes that the file system turns into buffered ones need a cache all the same.
+        let is_buffered = spec.file_system.kind == Kind::Nilfs2;
+        let cache = spec.page_cache.clone().or_else(|| is_buffered.then(Settings::default));
         Self {
-            cache: spec.page_cache.clone().map(PageCache::new),
+            cache: cache.map(PageCache::new),
+            reads_direct: spec.page_cache.is_none(),
             files,
             starts: regions.iter().map(|region| region.start).collect(),
             spec: spec.clone(),
@@ -193,7 +209,10 @@ impl Stack {
     }
 
     /// Takes the next request of the trace.
-    pub fn submit(&mut self, request: &Request) {
+    ///
+    /// # Errors
+    /// Where the file system is full: then this stack is of no further use.
+    pub fn submit(&mut self, request: &Request) -> Result<(), Error> {
         self.account.logical(request);
         let now_ns = request.due.0.max(self.now_ns);
         self.wake(now_ns);
@@ -209,10 +228,20 @@ impl Stack {
             _ => {}
         }
         self.issue();
+        match self.files.failure() {
+            Some(cause) => Err(Error::Full { at: Nanos(self.now_ns), cause }),
+            None => Ok(()),
+        }
     }
 
     /// What the device got, and the account. Bytes still dirty stay in memory.
+    ///
+    /// # Panics
+    /// Where the file system was full: [`Stack::submit`] said so.
     pub fn finish(mut self) -> (Trace, Account) {
+        if let Some(cause) = self.files.failure() {
+            panic!("a stack goes on after an error: {cause}");
+        }
         let counts = self.cache.as_ref().map(PageCache::counts).unwrap_or_default();
         self.account.kept = Kept {
             hit_bytes: counts.hit_bytes,
@@ -226,9 +255,15 @@ impl Stack {
 
     fn read(&mut self, span: Span) {
         if let Some(cache) = &mut self.cache {
+            if self.reads_direct {
+                cache.pass(self.now_ns, span, false, &mut self.actions);
+                self.hand_down(true);
+                self.files.read_direct(self.now_ns, span, &mut self.out);
+                return;
+            }
             let file_bytes = self.files.file_bytes(span.file);
             cache.read(self.now_ns, span, file_bytes, &mut self.actions);
-            self.hand_down();
+            self.hand_down(true);
         } else {
             self.files.read_direct(self.now_ns, span, &mut self.out);
         }
@@ -239,37 +274,75 @@ impl Stack {
             let file_bytes = self.files.file_bytes(span.file);
             cache.write(self.now_ns, span, file_bytes, &mut self.actions);
             self.files.touch(self.now_ns, span);
-            self.hand_down();
+            self.hand_down(true);
+            self.write_above_limit();
         } else {
             self.files.touch(self.now_ns, span);
             self.files.write_direct(self.now_ns, span, &mut self.out);
+            self.files.settle(self.now_ns, &mut self.out);
+        }
+    }
+
+    /// Writes all dirty pages where the file system has a limit of its own for them.
+    fn write_above_limit(&mut self) {
+        let Some(cache) = &mut self.cache else { return };
+        if self.files.wants_all(cache.dirty_pages()) {
+            cache.sync_all(self.now_ns, &mut self.actions);
+            self.hand_down(false);
+            self.files.settle(self.now_ns, &mut self.out);
         }
     }
 
     fn sync(&mut self, file: u32) {
         if let Some(cache) = &mut self.cache {
-            cache.sync(self.now_ns, file, &mut self.actions);
-            self.hand_down();
+            if self.files.sync_takes_all(file, self.spec.sync) {
+                cache.sync_all(self.now_ns, &mut self.actions);
+            } else {
+                cache.sync(self.now_ns, file, &mut self.actions);
+            }
+            self.hand_down(false);
         }
         self.files.sync(self.now_ns, file, self.spec.sync, &mut self.out);
     }
 
     fn wake(&mut self, now_ns: u64) {
-        if let Some(cache) = &mut self.cache {
-            cache.wake(now_ns, &mut self.actions);
-            self.hand_down();
+        // What the file system takes by itself it takes with every dirty page there is.
+        while let Some(at_ns) = self.files.takes_all_ns().filter(|at_ns| *at_ns <= now_ns) {
+            self.wake_cache(at_ns);
+            if let Some(cache) = &mut self.cache {
+                cache.sync_all(at_ns, &mut self.actions);
+            }
+            self.hand_down(false);
+            self.files.wake(at_ns, &mut self.out);
+            if self.files.failure().is_some() {
+                return;
+            }
         }
+        self.wake_cache(now_ns);
         self.files.wake(now_ns, &mut self.out);
         self.issue();
     }
 
-    /// Hands what the cache asked for to the file system, whose timers run meanwhile.
-    fn hand_down(&mut self) {
+    fn wake_cache(&mut self, now_ns: u64) {
+        if let Some(cache) = &mut self.cache {
+            cache.wake(now_ns, &mut self.actions);
+            self.hand_down(true);
+        }
+    }
+
+    /// Hands what the cache asked for to the file system, whose timers run meanwhile. Pages are
+    /// `written_back` for themselves unless a sync follows.
+    fn hand_down(&mut self, written_back: bool) {
         for action in std::mem::take(&mut self.actions) {
             match action {
                 Action::Write { at_ns, file, pages } => {
-                    self.files.wake(at_ns, &mut self.out);
+                    if written_back {
+                        self.files.wake(at_ns, &mut self.out);
+                    }
                     self.files.write(at_ns, file, &pages, &mut self.out);
+                    if written_back {
+                        self.files.settle(at_ns, &mut self.out);
+                    }
                 }
                 Action::Read { file, first, pages, ahead, want } => {
                     let (asked_bytes, cause) = match want {
@@ -303,6 +376,7 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spec;
 
     /// A minute of reads, writes and syncs of three files, of any size and alignment.
     fn mixed() -> Trace {
@@ -328,16 +402,25 @@ mod tests {
     #[test]
     fn bytes_add_up_in_every_stack_and_twice_the_same() {
         let trace = mixed();
-        let kinds = ["ext2", "ext3", "ext4", "xfs"];
+        let kinds = [
+            "ext2",
+            "ext3",
+            "ext4",
+            "xfs",
+            "nilfs2\"\ncapacity = \"2GB",
+            "f2fs\"\ncapacity = \"1GB",
+            "btrfs",
+            "btrfs\"\nnodatacow = true\ncapacity = \"1GiB",
+        ];
         let caches = ["", "[page_cache]\nmemory = \"1MiB\"\n", "[page_cache]\nmemory = \"1GiB\"\n"];
         for (kind, cache) in kinds.iter().flat_map(|kind| caches.map(|cache| (kind, cache))) {
             for files in ["written", "allocated", "absent"] {
                 let text =
                     format!("[file_system]\nkind = \"{kind}\"\nfiles = \"{files}\"\n{cache}");
-                let spec = Spec::from_toml(&text, "stack.toml").unwrap();
+                let spec = Spec::from_toml(&text, "stack.toml").unwrap().file_layer.unwrap();
                 let run = || {
                     let mut stack = Stack::new(&spec, &trace);
-                    trace.requests().for_each(|request| stack.submit(&request));
+                    trace.requests().for_each(|request| stack.submit(&request).expect(&text));
                     stack.finish()
                 };
                 // `finish` asserts conservation.

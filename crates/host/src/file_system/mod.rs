@@ -12,29 +12,25 @@
 //! A commit is written with a flush before and after its last block, as on a device without
 //! forced unit access.
 
+mod copy_on_write;
 mod in_place;
-mod log_items;
+mod layout;
+pub mod log_structured;
 mod map;
-mod space;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use map::{Extent, Map};
+use copy_on_write::CopyOnWrite;
+use in_place::InPlace;
+use layout::{Layout, NoSpace, Pages};
+use log_structured::{F2fs, Nilfs2, segments};
 use serde::{Deserialize, Serialize};
-use space::Space;
 use trace::Op;
 
 use crate::page_cache::{DirtyPage, PAGE_BYTES, Span};
 
 /// Bytes of a block of the file system; the same as a page.
 pub const BLOCK_BYTES: u64 = 4096;
-
-/// Time between two wake-ups of the commit timer and of the write-back of metadata, ns.
-const WAKE_NS: u64 = 5_000_000_000;
-
-/// Age at which metadata that a journal keeps safe are written home, ns.
-const EXPIRE_NS: u64 = 30_000_000_000;
 
 /// Which file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +44,12 @@ pub enum Kind {
     Ext4,
     /// Extents and a log of items in sectors of 512 bytes.
     Xfs,
+    /// A log, with checkpoints of everything.
+    Nilfs2,
+    /// Six logs, with a node above every thousand blocks.
+    F2fs,
+    /// Copy on write of data and trees, with a log tree for syncs.
+    Btrfs,
 }
 
 /// What the journal of ext3 and ext4 holds.
@@ -78,19 +80,44 @@ pub struct Settings {
     pub request_bytes: u64,
     /// Time in which the time stamps of a file change once, ns: a tick of the kernel.
     pub tick_ns: u64,
+    /// Bytes of the device; 0: as large as needed.
+    pub capacity_bytes: u64,
+    /// Whether btrfs copies data on write (`nodatacow` does not).
+    pub data_cow: bool,
+    /// The log of a log-structured file system; others have none.
+    pub log: log_structured::Settings,
 }
 
 impl Settings {
     /// The defaults of `kind`: HZ 250, requests of 1280 KiB, a journal of 64 MiB.
     pub fn new(kind: Kind) -> Self {
-        let journal = if kind == Kind::Ext2 { Journal::None } else { Journal::Ordered };
+        let journal = match kind {
+            Kind::Ext2 | Kind::Nilfs2 | Kind::F2fs | Kind::Btrfs => Journal::None,
+            Kind::Ext3 | Kind::Ext4 | Kind::Xfs => Journal::Ordered,
+        };
         Self {
             kind,
             journal,
             journal_bytes: 64 << 20,
             request_bytes: 1280 << 10,
             tick_ns: 4_000_000,
+            capacity_bytes: 0,
+            data_cow: true,
+            log: match kind {
+                Kind::F2fs => log_structured::Settings::f2fs(),
+                _ => log_structured::Settings::nilfs2(),
+            },
         }
+    }
+
+    /// Whether requests of that cause exist here.
+    pub fn has_cause(&self, cause: Cause) -> bool {
+        cause != Cause::Clean || self.is_log()
+    }
+
+    /// Whether everything is written to a log that needs cleaning.
+    pub fn is_log(&self) -> bool {
+        matches!(self.kind, Kind::Nilfs2 | Kind::F2fs)
     }
 
     fn is_journalled(&self) -> bool {
@@ -112,12 +139,14 @@ pub enum Cause {
     Metadata,
     /// The journal or log.
     Journal,
+    /// Segments that a cleaner reads, and what it moves.
+    Clean,
 }
 
 impl Cause {
     /// All of them, in the order of their codes.
-    pub const ALL: [Self; 5] =
-        [Self::Data, Self::ReadAhead, Self::Fill, Self::Metadata, Self::Journal];
+    pub const ALL: [Self; 6] =
+        [Self::Data, Self::ReadAhead, Self::Fill, Self::Metadata, Self::Journal, Self::Clean];
 
     /// The name on the screen, in JSON and of the stream of a physical trace.
     pub fn name(self) -> &'static str {
@@ -127,6 +156,7 @@ impl Cause {
             Self::Fill => "fill",
             Self::Metadata => "metadata",
             Self::Journal => "journal",
+            Self::Clean => "clean",
         }
     }
 }
@@ -146,6 +176,8 @@ pub struct Physical {
     pub cause: Cause,
     /// Bytes of it that no caller asked for or wrote, to fill blocks; for data only.
     pub padding_bytes: u64,
+    /// Bytes of it that are metadata, beside the data or moved blocks of the same log.
+    pub metadata_bytes: u64,
     /// Bytes of it that are read ahead; for reads only.
     pub ahead_bytes: u64,
     /// A flush that is part of a write (PREFLUSH, FUA on a device without it): the kernel counts
@@ -164,42 +196,13 @@ pub enum Sync {
     Fsync,
 }
 
-/// One file.
-#[derive(Clone, Debug, Default)]
-struct File {
-    inode: u64,
-    map: Map,
-    bytes: u64,
-    /// Size that the inode has, as far as it was written back.
-    bytes_on_device: u64,
-    /// Blocks that were set aside for it and hold nothing yet.
-    reserved: Range<u64>,
-    /// Blocks of the map: the indirect ones by their sequence number, and the one above them.
-    indirect: BTreeMap<u64, u64>,
-    /// Tick of its last change.
-    tick: Option<u64>,
-    /// Time stamps changed since the last commit.
-    is_touched: bool,
-    /// A change that fdatasync must make durable: size, blocks, existence.
-    is_changed: bool,
-    /// Blocks that a sync without a journal has to write for it.
-    own_metadata: BTreeSet<u64>,
-}
-
 /// A file system.
+///
+/// Once it has no space left it does nothing more: see [`FileSystem::failure`].
 pub struct FileSystem {
     settings: Settings,
-    space: Space,
-    files: BTreeMap<u32, File>,
-    next_inode: u64,
-    /// Entries in the directory.
-    entries: u64,
-    directory: Vec<u64>,
-    journal: in_place::JournalState,
-    items: log_items::Items,
-    /// Metadata to be written home, with the time since when; under a journal only committed ones.
-    home: BTreeMap<u64, u64>,
-    next_wake_ns: u64,
+    layout: Box<dyn Layout>,
+    failure: Option<NoSpace>,
     /// Bytes asked for that have no content on the device and read as zeros.
     hole_bytes: u64,
 }
@@ -207,62 +210,43 @@ pub struct FileSystem {
 impl FileSystem {
     /// An empty file system.
     pub fn new(settings: Settings) -> Self {
-        let (together, areas) = match settings.kind {
-            Kind::Ext2 | Kind::Ext3 => (1, 1),
-            Kind::Ext4 => (16, 1),
-            Kind::Xfs => (1, 4),
+        let layout: Box<dyn Layout> = match settings.kind {
+            Kind::Ext2 | Kind::Ext3 | Kind::Ext4 | Kind::Xfs => {
+                Box::new(InPlace::new(settings.clone()))
+            }
+            Kind::Nilfs2 => Box::new(Nilfs2::new(settings.clone())),
+            Kind::Btrfs => Box::new(CopyOnWrite::new(settings.clone())),
+            Kind::F2fs => Box::new(F2fs::new(settings.clone())),
         };
-        Self {
-            space: Space::new(together, settings.journal_bytes, areas),
-            files: BTreeMap::new(),
-            next_inode: 12,
-            entries: 0,
-            directory: Vec::new(),
-            journal: in_place::JournalState::default(),
-            items: log_items::Items::default(),
-            home: BTreeMap::new(),
-            next_wake_ns: WAKE_NS,
-            hole_bytes: 0,
-            settings,
+        Self { settings, layout, failure: None, hole_bytes: 0 }
+    }
+
+    /// Why it could not go on, where the device is full.
+    pub fn failure(&self) -> Option<String> {
+        self.failure.as_ref().map(NoSpace::to_string)
+    }
+
+    /// Does something unless the device is full.
+    fn attempt(&mut self, what: impl FnOnce(&mut dyn Layout) -> Result<(), NoSpace>) {
+        if self.failure.is_none() {
+            self.failure = what(&mut *self.layout).err();
         }
     }
 
     /// Adds a file of `bytes` that was there before, all of it with content (`written`) or only
     /// allocated (fallocate). Costs no I/O. ext2 and ext3 fill what they allocate.
     pub fn add(&mut self, file: u32, bytes: u64, written: bool) {
-        let inode = self.next_inode;
-        self.next_inode += 1;
-        let written = written || self.has_indirect_blocks();
-        let mut made = File { inode, bytes, bytes_on_device: bytes, ..File::default() };
-        let pages = bytes.div_ceil(BLOCK_BYTES);
-        let mut page = 0;
-        while page < pages {
-            let mut count = pages - page;
-            if self.has_indirect_blocks() {
-                count = count.min(in_place::pages_to_next_indirect(page));
-                let area = inode as usize;
-                in_place::add_indirect(&mut made, page, || self.space.reserve(area, 1).start);
-            }
-            let blocks = self.space.reserve(inode as usize, count);
-            let count = blocks.end - blocks.start;
-            made.map.insert(Extent { page, block: blocks.start, count, written });
-            page += count;
-        }
-        assert!(self.files.insert(file, made).is_none(), "a file is added once");
-    }
-
-    fn has_indirect_blocks(&self) -> bool {
-        matches!(self.settings.kind, Kind::Ext2 | Kind::Ext3)
+        self.attempt(|layout| layout.add(file, bytes, written));
     }
 
     /// Size of a file, 0 where it does not exist.
     pub fn file_bytes(&self, file: u32) -> u64 {
-        self.files.get(&file).map_or(0, |file| file.bytes)
+        self.layout.file_bytes(file)
     }
 
-    /// Whether O_DIRECT passes the page cache.
+    /// Whether O_DIRECT passes the page cache when it writes.
     pub fn is_direct_io_direct(&self) -> bool {
-        self.settings.journal != Journal::Data
+        self.settings.journal != Journal::Data && self.settings.kind != Kind::Nilfs2
     }
 
     /// Bytes asked for that were read from no device, because nothing was written there.
@@ -272,41 +256,7 @@ impl FileSystem {
 
     /// A caller wrote `span`, at `now_ns`: the file exists, is so long, and has a new time stamp.
     pub fn touch(&mut self, now_ns: u64, span: Span) {
-        if !self.files.contains_key(&span.file) {
-            self.create(now_ns, span.file);
-        }
-        let tick = now_ns / self.settings.tick_ns;
-        let file = self.files.get_mut(&span.file).expect("created above");
-        file.bytes = file.bytes.max(span.offset + span.bytes);
-        if file.tick != Some(tick) {
-            (file.tick, file.is_touched) = (Some(tick), true);
-            let inode = file.inode;
-            self.inode_changed(now_ns, span.file, inode);
-        }
-    }
-
-    fn inode_changed(&mut self, now_ns: u64, file: u32, inode: u64) {
-        let block = self.space.inode_block(inode);
-        if self.settings.kind == Kind::Xfs {
-            self.items.inode(inode);
-            self.home.entry(block).or_insert(now_ns);
-        } else {
-            self.metadata(now_ns, block);
-            self.files.get_mut(&file).expect("a file").own_metadata.insert(block);
-        }
-    }
-
-    fn create(&mut self, now_ns: u64, name: u32) {
-        let inode = self.next_inode;
-        self.next_inode += 1;
-        let file = File { inode, is_changed: true, ..File::default() };
-        self.files.insert(name, file);
-        if self.settings.kind == Kind::Xfs {
-            self.items.create();
-        } else {
-            self.create_in_place(now_ns, name, inode);
-        }
-        self.inode_changed(now_ns, name, inode);
+        self.layout.touch(now_ns, span);
     }
 
     /// Reads pages of a file; `asked` bytes of them were asked for, the last `ahead` pages were
@@ -321,11 +271,10 @@ impl FileSystem {
     ) {
         let asked_end = pages.end - wanted.ahead_pages;
         let (mut found, mut asked_pages, mut page) = (Vec::new(), 0, pages.start);
-        let map = self.files.get(&file).map(|file| &file.map);
         while page < pages.end {
-            let extent = map.and_then(|map| map.find(page));
+            let extent = self.layout.find(file, page);
             let Some(extent) = extent else {
-                let next = map.and_then(|map| map.next_mapped(page));
+                let next = self.layout.next_mapped(file, page);
                 page = next.unwrap_or(pages.end).min(pages.end);
                 continue;
             };
@@ -387,25 +336,6 @@ impl FileSystem {
         self.hole_bytes += asked;
     }
 
-    /// Writes pages of a file back, allocating blocks for those that have none.
-    pub fn write(&mut self, at_ns: u64, file: u32, pages: &[DirtyPage], out: &mut Vec<Physical>) {
-        let runs = self.place(at_ns, file, pages);
-        if self.settings.journal == Journal::Data {
-            self.commit(at_ns, pages.len() as u64, out);
-        }
-        for Run { block, count, data_bytes } in runs {
-            let bytes = count * BLOCK_BYTES;
-            let padding_bytes = bytes - data_bytes;
-            let offset = block * BLOCK_BYTES;
-            out.push(Physical {
-                offset,
-                bytes,
-                padding_bytes,
-                ..request(at_ns, Op::Write, Cause::Data)
-            });
-        }
-    }
-
     /// Writes `span` past the page cache, in sectors of 512 bytes.
     pub fn write_direct(&mut self, at_ns: u64, span: Span, out: &mut Vec<Physical>) {
         let (sectors, pages) = (to_sectors(span), span.pages());
@@ -419,7 +349,11 @@ impl FileSystem {
             })
             .collect();
         let first = out.len();
-        self.write(at_ns, span.file, &all, out);
+        let pages_written = Pages { at_ns, file: span.file, dirty: &all, is_direct: true };
+        self.attempt(|layout| layout.write(pages_written, out));
+        if !self.layout.writes_sectors() {
+            return;
+        }
         let writes = out[first..].iter_mut();
         let mut data = writes.filter(|request| request.cause == Cause::Data);
         let head = sectors.start - pages.start * BLOCK_BYTES;
@@ -434,156 +368,50 @@ impl FileSystem {
         }
     }
 
-    /// Blocks of the pages in runs that are one request each; allocates and changes metadata.
-    fn place(&mut self, at_ns: u64, name: u32, pages: &[DirtyPage]) -> Vec<Run> {
-        if !self.files.contains_key(&name) {
-            self.create(at_ns, name);
-        }
-        let most = self.settings.request_bytes / BLOCK_BYTES;
-        let mut runs: Vec<Run> = Vec::new();
-        let mut next_page = None;
-        for dirty in pages {
-            let block = self.block_for(at_ns, name, dirty.page);
-            match runs.last_mut() {
-                Some(run)
-                    if next_page == Some(dirty.page)
-                        && run.block + run.count == block
-                        && run.count < most =>
-                {
-                    run.count += 1;
-                    run.data_bytes += dirty.data_bytes;
-                }
-                _ => runs.push(Run { block, count: 1, data_bytes: dirty.data_bytes }),
-            }
-            next_page = Some(dirty.page + 1);
-        }
-        let until = pages.last().map_or(0, |page| page.until);
-        let file = self.files.get_mut(&name).expect("created above");
-        file.bytes = file.bytes.max(until);
-        if until > file.bytes_on_device {
-            file.bytes_on_device = until;
-            file.is_changed = true;
-            let inode = file.inode;
-            self.inode_changed(at_ns, name, inode);
-        }
-        runs
+    /// Writes pages of a file back; [`FileSystem::sync`] or [`FileSystem::settle`] follows.
+    pub fn write(&mut self, at_ns: u64, file: u32, pages: &[DirtyPage], out: &mut Vec<Physical>) {
+        let pages = Pages { at_ns, file, dirty: pages, is_direct: false };
+        self.attempt(|layout| layout.write(pages, out));
     }
 
-    fn block_for(&mut self, at_ns: u64, name: u32, page: u64) -> u64 {
-        let file = self.files.get_mut(&name).expect("a file that is written exists");
-        let inode = file.inode;
-        if let Some(extent) = file.map.find(page) {
-            if file.map.mark_written(page) {
-                file.is_changed = true;
-                self.inode_changed(at_ns, name, inode);
-            }
-            return extent.block;
-        }
-        file.is_changed = true;
-        if self.has_indirect_blocks() {
-            self.map_indirect(at_ns, name, page);
-        }
-        let block = self.allocate(name);
-        let file = self.files.get_mut(&name).expect("a file that is written exists");
-        file.map.insert(Extent { page, block, count: 1, written: true });
-        self.inode_changed(at_ns, name, inode);
-        if self.settings.kind != Kind::Xfs {
-            self.metadata(at_ns, self.space.bitmap_of(block));
-            self.metadata(at_ns, Space::descriptor_of(block));
-        }
-        block
-    }
-
-    /// The next block of a file's reservation, which is made where there is none.
-    fn allocate(&mut self, name: u32) -> u64 {
-        let file = self.files.get_mut(&name).expect("a file that grows exists");
-        if file.reserved.is_empty() {
-            let size = (file.bytes / BLOCK_BYTES).max(1).next_power_of_two();
-            let (least, most) = match self.settings.kind {
-                // Windows of 8 blocks that double.
-                Kind::Ext2 | Kind::Ext3 => (8, 1024),
-                // Rounded up to 16 KiB .. 8 MiB (mballoc's normalisation).
-                Kind::Ext4 => (4, 2048),
-                // Speculative preallocation: 64 KiB, doubling with the file.
-                Kind::Xfs => {
-                    self.items.allocation();
-                    (16, 1 << 16)
-                }
-            };
-            let blocks = size.clamp(least, most);
-            file.reserved = self.space.reserve(file.inode as usize, blocks);
-        }
-        let block = file.reserved.start;
-        file.reserved.start += 1;
-        block
+    /// The pages written since the last sync were written back for themselves, not for a sync.
+    pub fn settle(&mut self, at_ns: u64, out: &mut Vec<Physical>) {
+        self.attempt(|layout| layout.settle(at_ns, out));
     }
 
     /// Makes a file durable whose pages were written back; `at_ns` never falls.
     pub fn sync(&mut self, at_ns: u64, name: u32, sync: Sync, out: &mut Vec<Physical>) {
-        let Some(file) = self.files.get(&name) else { return flush(at_ns, out) };
-        let wanted = file.is_changed || (sync == Sync::Fsync && file.is_touched);
-        if self.settings.kind == Kind::Xfs {
-            if wanted { self.force_log(at_ns, out) } else { flush(at_ns, out) }
-        } else if !self.settings.is_journalled() {
-            self.write_own_metadata(name, at_ns, out);
-            flush(at_ns, out);
-        } else if wanted {
-            self.commit_for(at_ns, name, out);
-        } else {
-            flush(at_ns, out);
-        }
+        self.attempt(|layout| layout.sync(at_ns, name, sync, out));
     }
 
-    /// Does what timers ask for until `now_ns`: commits every 5 s, metadata home after 30 s.
+    /// Does what timers ask for until `now_ns`: commits, metadata home, cleaning.
     pub fn wake(&mut self, now_ns: u64, out: &mut Vec<Physical>) {
-        while self.next_wake_ns <= now_ns {
-            let at_ns = self.next_wake_ns;
-            if self.settings.kind == Kind::Xfs {
-                self.force_log(at_ns, out);
-            } else if self.settings.is_journalled() {
-                self.commit(at_ns, 0, out);
-            }
-            if let Some(since_ns) = at_ns.checked_sub(EXPIRE_NS) {
-                self.write_home(at_ns, since_ns, out);
-            }
-            self.next_wake_ns += WAKE_NS;
-            if self.home.is_empty() && self.next_wake_ns <= now_ns {
-                let rest = (now_ns - self.next_wake_ns) / WAKE_NS;
-                self.next_wake_ns += rest * WAKE_NS;
-            }
-        }
+        self.attempt(|layout| layout.wake(now_ns, out));
     }
 
     /// Writes home everything, as sync(2) and an unmount do.
     pub fn sync_all(&mut self, at_ns: u64, out: &mut Vec<Physical>) {
-        if self.settings.kind == Kind::Xfs {
-            self.force_log(at_ns, out);
-        } else if self.settings.is_journalled() {
-            self.commit(at_ns, 0, out);
-        }
-        self.write_home(at_ns, u64::MAX, out);
-        flush(at_ns, out);
+        self.attempt(|layout| layout.sync_all(at_ns, out));
     }
 
-    /// Writes the metadata home that are due since `since_ns` or longer; neighbours together.
-    fn write_home(&mut self, at_ns: u64, since_ns: u64, out: &mut Vec<Physical>) {
-        let due: Vec<u64> =
-            self.home.iter().filter(|(_, at)| **at <= since_ns).map(|(block, _)| *block).collect();
-        for block in &due {
-            self.home.remove(block);
-        }
-        if !self.settings.is_journalled() && self.settings.kind != Kind::Xfs {
-            for file in self.files.values_mut() {
-                file.own_metadata.retain(|block| self.home.contains_key(block));
-            }
-        }
-        let most = self.settings.request_bytes / BLOCK_BYTES;
-        for run in due.chunk_by(|a, b| a + 1 == *b) {
-            for part in run.chunks(most as usize) {
-                let (offset, bytes) = (part[0] * BLOCK_BYTES, part.len() as u64 * BLOCK_BYTES);
-                out.push(Physical { offset, bytes, ..request(at_ns, Op::Write, Cause::Metadata) });
-            }
-        }
+    /// Whether a sync of `file` writes the dirty pages of all files.
+    pub fn sync_takes_all(&self, file: u32, sync: Sync) -> bool {
+        self.layout.sync_takes_all(file, sync)
+    }
+
+    /// When the file system writes all dirty pages by itself, ns.
+    pub fn takes_all_ns(&self) -> Option<u64> {
+        self.layout.takes_all_ns()
+    }
+
+    /// Checks every invariant; for tests.
+    pub fn audit(&self) {
+        self.layout.audit();
+    }
+
+    /// Whether the file system writes every dirty page by itself now, of which there are so many.
+    pub fn wants_all(&self, dirty_pages: u64) -> bool {
+        self.layout.wants_all(dirty_pages)
     }
 }
 
@@ -596,13 +424,6 @@ pub struct Wanted {
     pub ahead_pages: u64,
     /// Data, or the fill of a page.
     pub cause: Cause,
-}
-
-/// Pages in a row on the device.
-struct Run {
-    block: u64,
-    count: u64,
-    data_bytes: u64,
 }
 
 /// The sectors of 512 bytes that hold `span`, as bytes.
@@ -618,6 +439,7 @@ fn request(at_ns: u64, op: Op, cause: Cause) -> Physical {
         bytes: 0,
         cause,
         padding_bytes: 0,
+        metadata_bytes: 0,
         ahead_bytes: 0,
         is_attached: false,
     }

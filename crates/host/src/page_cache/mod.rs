@@ -196,6 +196,11 @@ impl PageCache {
         self.dirty.data_bytes()
     }
 
+    /// Pages with such bytes.
+    pub fn dirty_pages(&self) -> u64 {
+        self.dirty.count()
+    }
+
     /// Whether a page of a file is cached.
     pub fn contains(&self, file: u32, page: u64) -> bool {
         self.pages.contains(key(file, page))

@@ -37,6 +37,8 @@ pub struct Comparison<'a> {
     pub trace: &'a Trace,
     /// The devices.
     pub profiles: &'a [Profile],
+    /// Schedulers and a volume above the devices, where there are any.
+    pub host: Option<&'a host::Spec>,
     /// Decides every random draw of the models.
     pub seed: u64,
     /// Whether each actor of a captured trace waits for the device.
@@ -162,7 +164,11 @@ fn check(comparison: &Comparison<'_>) -> Result<(), Error> {
     for profile in comparison.profiles {
         profile.check()?;
         // The device itself is built once, by the thread that simulates it.
-        sim::check_extent(profile.capacity(), comparison.trace)
+        let capacity = match comparison.host {
+            Some(host) => host.capacity(profile.capacity())?,
+            None => profile.capacity(),
+        };
+        sim::check_extent(capacity, comparison.trace)
             .map_err(|source| Error::OnDevice { profile: profile.name().to_owned(), source })?;
     }
     if comparison.closed && comparison.trace.captured().is_none() {
@@ -208,7 +214,10 @@ impl Work<'_> {
         at_ns: &AtomicU64,
     ) -> Result<Option<(Simulated, Option<Timeline>)>, Error> {
         let comparison = self.comparison;
-        let mut device = model::device(profile, comparison.seed);
+        let mut device = match comparison.host {
+            Some(host) => crate::host_stack::device(host, profile, comparison.seed)?,
+            None => model::device(profile, comparison.seed),
+        };
         let count = Count::of(&profile.to_toml());
         let mut found = Simulated {
             profile: profile.name().to_owned(),

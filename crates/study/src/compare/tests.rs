@@ -45,6 +45,7 @@ fn comparison<'a>(
     Comparison {
         trace,
         profiles,
+        host: None,
         seed: 3,
         closed: false,
         threads,

@@ -21,6 +21,8 @@ pub struct Side {
 /// Both sides, and how far apart they are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Beside {
+    /// Whether content of files is told from the rest; where not, `files` has both.
+    pub is_attributed: bool,
     /// The model.
     pub modelled: Side,
     /// The kernel.
@@ -38,8 +40,9 @@ impl Beside {
     /// `modelled` as [`host::Stack`] leaves it, `real` as captured.
     pub fn new(modelled: &Trace, real: &Real) -> Self {
         Self {
-            modelled: side(modelled),
-            real: side(&real.trace),
+            modelled: side(modelled, real.is_attributed),
+            real: side(&real.trace, real.is_attributed),
+            is_attributed: real.is_attributed,
             written_elsewhen: elsewhen(modelled, &real.trace),
             lost: real.lost,
             late_p99_us: real.late_p99_ns as f64 / 1e3,
@@ -61,7 +64,11 @@ impl Beside {
         let count = |value: f64| format!("{value}");
         let bytes = |value: f64| report::format::bytes(value);
         let sides = [
-            ("files", &self.modelled.files, &self.real.files),
+            (
+                if self.is_attributed { "files" } else { "all" },
+                &self.modelled.files,
+                &self.real.files,
+            ),
             ("file system", &self.modelled.other, &self.real.other),
         ];
         for (name, modelled, real) in sides {
@@ -92,10 +99,10 @@ impl Beside {
     }
 }
 
-fn side(trace: &Trace) -> Side {
+fn side(trace: &Trace, is_attributed: bool) -> Side {
     let own = |name: &str| {
         let causes = [Cause::Data, Cause::ReadAhead, Cause::Fill];
-        causes.iter().any(|cause| cause.name() == name)
+        !is_attributed || causes.iter().any(|cause| cause.name() == name)
     };
     let of_files: Vec<bool> = trace.streams.iter().map(|stream| own(&stream.name)).collect();
     let mut side = Side::default();
@@ -165,7 +172,8 @@ mod tests {
 
     #[test]
     fn streams_of_files_are_told_from_those_of_the_file_system() {
-        let real = Real { trace: writes("data", &[(0, 8)]), lost: 3, late_p99_ns: 5000 };
+        let trace = writes("data", &[(0, 8)]);
+        let mut real = Real { trace, is_attributed: true, lost: 3, late_p99_ns: 5000 };
         let beside = Beside::new(&writes("journal", &[(0, 8)]), &real);
         assert_eq!(beside.modelled.other.write, beside.real.files.write);
         assert_eq!(beside.real.files.write.bytes, 8);
@@ -173,5 +181,9 @@ mod tests {
         let rows = beside.rows();
         assert_eq!(rows[1].join(" "), "files: writes 0 1 0.000");
         assert_eq!(rows[rows.len() - 2][2], "0.0 %");
+        real.is_attributed = false;
+        let beside = Beside::new(&writes("journal", &[(0, 8)]), &real);
+        assert_eq!(beside.modelled.files.write, beside.real.files.write);
+        assert_eq!(beside.rows()[1].join(" "), "all: writes 1 1 1.000");
     }
 }

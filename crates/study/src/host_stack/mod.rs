@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use events::{Event, Sink, Warning};
-use host::{Account, Asked, Spec, Stack, Traffic};
+use host::{Account, Asked, FileLayer, Spec, Stack, Traffic};
+use model::Device;
+use profile::Profile;
 use report::{Column, Section, Table, format};
 use trace::Trace;
 
@@ -28,13 +30,22 @@ pub fn read_spec(path: &Path) -> Result<Spec, Error> {
     Ok(Spec::from_toml(&text, &path.display().to_string())?)
 }
 
+/// The devices of a profile below schedulers and a volume, as one device.
+///
+/// # Errors
+/// Where they make no such volume.
+pub fn device(spec: &Spec, profile: &Profile, seed: u64) -> Result<Box<dyn Device>, Error> {
+    // Members are devices of one kind, not one device many times.
+    Ok(spec.device(|number| model::device(profile, seed.wrapping_add(number as u64)))?)
+}
+
 /// What the device gets for `logical` below the host `spec`, and the account; `None` where the
 /// user stopped it.
 ///
 /// # Errors
 /// Where the trace is malformed.
 pub fn below(
-    spec: &Spec,
+    spec: &FileLayer,
     logical: &Trace,
     sink: &dyn Sink,
 ) -> Result<Option<(Trace, Account)>, Error> {
@@ -48,7 +59,7 @@ pub fn below(
     let mut stack = Stack::new(spec, logical);
     let (start, mut told) = (Instant::now(), Instant::now());
     for (index, request) in logical.requests().enumerate() {
-        stack.submit(&request);
+        stack.submit(&request)?;
         if index % AT_ONCE == 0 {
             if sink.cancelled() {
                 return Ok(None);
@@ -163,7 +174,7 @@ mod tests {
     #[test]
     fn a_commit_costs_a_write_and_a_flush_and_the_rows_say_so() {
         let stack = "[page_cache]\nmemory = \"64MiB\"\n[file_system]\nkind = \"ext4\"\n";
-        let spec = Spec::from_toml(stack, "stack.toml").unwrap();
+        let spec = Spec::from_toml(stack, "stack.toml").unwrap().file_layer.unwrap();
         let said = Said::default();
         let (physical, account) = below(&spec, &log("logical"), &said).unwrap().unwrap();
         assert_eq!((physical.count(), account.logical.flushes), (400, 200));

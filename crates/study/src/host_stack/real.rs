@@ -15,7 +15,7 @@ use capture::sqlite::{FileClass, FileInfo};
 use emulate::file_system::{Mounted, Recipe, with_file_system};
 use events::{Event, Sink, Warning};
 use host::file_system::{Journal, Kind, Settings, Sync};
-use host::{Files, Spec};
+use host::{FileLayer, Files};
 use trace::{Op, Trace};
 
 use crate::Error;
@@ -33,7 +33,10 @@ const ROOM: u64 = 1 << 30;
 #[derive(Clone, Debug)]
 pub struct Real {
     /// Its requests; streams are those of the capture: `data` is content of files, `other` is not.
+    /// Where files move as they are written there is one stream for all.
     pub trace: Trace,
+    /// Whether content of files is told from the rest.
+    pub is_attributed: bool,
     /// Requests that the capture lost.
     pub lost: u64,
     /// How late calls were made, 99 of 100 less, ns.
@@ -46,7 +49,7 @@ pub struct Real {
 /// # Errors
 /// Without root, loop devices or the tools of the file system, or where a call fails.
 pub fn really(
-    spec: &Spec,
+    spec: &FileLayer,
     logical: &Trace,
     directory: &Path,
     sink: &dyn Sink,
@@ -79,7 +82,7 @@ fn warn_of_memory(modelled: u64, sink: &dyn Sink) {
     }
 }
 
-fn recipe(spec: &Spec, bytes: u64) -> Recipe {
+fn recipe(spec: &FileLayer, bytes: u64) -> Recipe {
     let Settings { kind, journal, journal_bytes, .. } = &spec.file_system;
     let (name, words) = match kind {
         Kind::Ext2 => ("ext2", vec!["-q", "-F", "-b", "4096", "-E", "nodiscard"]),
@@ -97,12 +100,16 @@ fn recipe(spec: &Spec, bytes: u64) -> Recipe {
             ],
         ),
         Kind::Xfs => ("xfs", vec!["-q", "-f", "-K"]),
+        Kind::Btrfs => ("btrfs", vec!["-q", "-f", "-K"]),
+        Kind::F2fs => ("f2fs", vec!["-q", "-f", "-t", "0"]),
+        Kind::Nilfs2 => ("nilfs2", vec!["-q", "-f", "-K"]),
     };
     let mut make: Vec<String> = words.into_iter().map(str::to_owned).collect();
     let size = journal_bytes >> 20;
     let mut options = "";
     match (kind, journal) {
         (Kind::Xfs, _) => make.push(format!("-lsize={size}m")),
+        (Kind::Btrfs, _) if !spec.file_system.data_cow => options = "nodatacow",
         (Kind::Ext4, Journal::None) => make.push("-O^has_journal".to_owned()),
         (_, Journal::None) => {}
         (_, journal) => {
@@ -118,14 +125,14 @@ fn recipe(spec: &Spec, bytes: u64) -> Recipe {
         kind: name.to_owned(),
         make,
         options: options.to_owned(),
-        bytes: 2 * bytes + ROOM,
+        bytes: spec.file_system.capacity_bytes.max(2 * bytes + ROOM),
         scheduler: Some("none".to_owned()),
         read_ahead_kib: spec.page_cache.as_ref().map(|cache| cache.read_ahead_pages * 4),
     }
 }
 
 struct Run<'a> {
-    spec: &'a Spec,
+    spec: &'a FileLayer,
     logical: &'a Trace,
     starts: Vec<u64>,
 }
@@ -175,7 +182,11 @@ impl Run<'_> {
                 size: *bytes,
             })
             .collect();
-        let Physical { mut trace, losses, .. } = watch.finish(&infos);
+        // Places of files are asked for at the end, and btrfs has addresses of its own.
+        let is_attributed =
+            !matches!(self.spec.file_system.kind, Kind::Nilfs2 | Kind::F2fs | Kind::Btrfs);
+        let found = if is_attributed { watch.finish(&infos) } else { watch.finish_whole() };
+        let Physical { mut trace, losses, .. } = found;
         let Some(mut late) = late.map_err(Error::io(&mounted.root, "make the calls"))? else {
             return Ok(None);
         };
@@ -196,7 +207,7 @@ impl Run<'_> {
                 warning.with_hint("use a quieter machine, or slow the trace with 'trace scale'"),
             ));
         }
-        Ok(Some(Real { trace, lost: losses, late_p99_ns }))
+        Ok(Some(Real { trace, is_attributed, lost: losses, late_p99_ns }))
     }
 
     /// A file of the trace, as it is before the first call.

@@ -35,8 +35,8 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     let spec = arguments.host.as_deref().map(host_stack::read_spec).transpose()?;
     let mut trace = read(&arguments.input, context)?.trace;
     let mut account = None;
-    if let Some(spec) = &spec {
-        let Some(below) = host_stack::below(spec, &trace, &context.view)? else {
+    if let Some(files) = spec.as_ref().and_then(|spec| spec.file_layer.as_ref()) {
+        let Some(below) = host_stack::below(files, &trace, &context.view)? else {
             return Ok(Outcome::Interrupted);
         };
         (trace, account) = (below.0, Some(below.1));
@@ -45,6 +45,7 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     let comparison = Comparison {
         trace: &trace,
         profiles: &profiles,
+        host: spec.as_ref(),
         seed: arguments.seed,
         closed: arguments.closed,
         threads: arguments

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use trace::Op;
 
 use super::space::Space;
-use super::{BLOCK_BYTES, Cause, File, FileSystem, Journal, Physical, attached_flush, request};
+use super::{BLOCK_BYTES, Cause, File, InPlace, Journal, Physical, attached_flush, request};
 
 /// Pages that the inode itself maps.
 const DIRECT: u64 = 12;
@@ -65,7 +65,7 @@ pub(super) fn add_indirect(file: &mut File, page: u64, mut block: impl FnMut() -
     }
 }
 
-impl FileSystem {
+impl InPlace {
     /// A metadata block changed.
     pub(super) fn metadata(&mut self, now_ns: u64, block: u64) {
         if self.settings.is_journalled() {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use trace::Op;
 
-use super::{Cause, FileSystem, Physical, attached_flush, request};
+use super::{Cause, InPlace, Physical, attached_flush, request};
 
 const SECTOR: u64 = 512;
 
@@ -47,7 +47,7 @@ impl Items {
     }
 }
 
-impl FileSystem {
+impl InPlace {
     /// Writes what changed to the log, with a flush before and after; a flush alone where nothing
     /// did would be the caller's.
     pub(super) fn force_log(&mut self, at_ns: u64, out: &mut Vec<Physical>) {

@@ -1,0 +1,779 @@
+//! nilfs2: one log, and checkpoints of the whole file system.
+//!
+//! Rules of Linux 2.6.32 (fs/nilfs2/segment.c, segment.h, file.c, inode.c):
+//!
+//! - A checkpoint writes, in a row, a summary, the dirty data of all files, their changed B-tree
+//!   nodes of every level, then the files of metadata - inodes, checkpoints, segment usage, and
+//!   the DAT - and a super root. An fsync waits for one; so does an fdatasync of a file whose
+//!   inode changed.
+//! - Any other fdatasync writes a summary and the dirty data of its file.
+//! - A checkpoint follows 5 s after the first change, and a log of dirty data when more than 3600
+//!   pages are dirty.
+//! - Files map to virtual blocks, and the DAT maps these to the device. A moved block changes its
+//!   DAT entry; one that is overwritten gets another entry, so that its leaf and every node above
+//!   change too.
+//! - The cleaner (nilfs-utils, `cleanerd`) reads whole segments and writes what lives in them, or
+//!   lived within the protection period, as part of a checkpoint.
+//!
+//! Simplified: checkpoints, segment usage and the bitmap of inodes are one block each time; new
+//! DAT entries are taken in order and reused in the order in which they became free; a file is a
+//! tree as dense as one that was written from its beginning to its end.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use trace::Op;
+
+use super::segments::{Live, Shape, Store};
+use super::table::Table;
+use crate::file_system::layout::{Layout, NoSpace, Pages};
+use crate::file_system::map::Extent;
+use crate::file_system::{
+    BLOCK_BYTES, Cause, Physical, Settings, Sync, attached_flush, flush, request,
+};
+use crate::page_cache::{DirtyPage, Span};
+
+/// Time from the first change to a checkpoint, ns.
+const TIMEOUT_NS: u64 = 5_000_000_000;
+
+/// Dirty pages that start a log of data (`NILFS_SC_DEFAULT_WATERMARK`).
+const WATERMARK: u64 = 3600;
+
+/// Least room for a log; with less left the segment is closed (`NILFS_SEG_MIN_BLOCKS`).
+const LEAST_ROOM: u32 = 16;
+
+/// Least time between two writes of the super block, ns.
+const SUPERBLOCK_NS: u64 = 10_000_000_000;
+
+/// Time between two looks at the free segments while nothing is cleaned, ns.
+const CHECK_NS: u64 = 10_000_000_000;
+
+/// Children of a node, and of the root in the inode; blocks that an inode maps without nodes.
+const CHILDREN: u64 = 255;
+const ROOT_CHILDREN: u64 = 3;
+const DIRECT: u64 = 7;
+
+/// Entries of the DAT in a block, and blocks of entries behind one bitmap.
+const ENTRIES: u64 = 128;
+const GROUP: u64 = 256;
+
+/// Inodes in a block.
+const INODES: u64 = 32;
+
+/// Bytes in a summary: its header, a file, a block of data or a node.
+const HEADER_BYTES: u64 = 56;
+const FILE_BYTES: u64 = 24;
+const DATA_BYTES: u64 = 16;
+const NODE_BYTES: u64 = 8;
+
+/// No block.
+const NONE: u32 = u32::MAX;
+
+/// Owners of blocks beside files: inodes, checkpoints, segment usage; the DAT; moved blocks.
+const INODE_FILE: u64 = 1 << 32;
+const DAT_FILE: u64 = INODE_FILE + 3;
+const MOVED: u64 = DAT_FILE + 2;
+
+/// A node is a level above so many bits of a number.
+const LEVEL_BITS: u32 = 40;
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    inode: u64,
+    bytes: u64,
+    tick: Option<u64>,
+    /// Size or time stamps changed since the last checkpoint.
+    is_inode_changed: bool,
+    /// It was written since it was synced.
+    is_dirty: bool,
+    pages: Table,
+    nodes: Tree,
+}
+
+/// The nodes above the blocks of a file.
+#[derive(Clone, Debug, Default)]
+struct Tree {
+    /// By level and number.
+    nodes: Table,
+    /// Leaves that changed.
+    dirty: BTreeSet<u64>,
+    /// Blocks of the file.
+    blocks: u64,
+}
+
+impl Tree {
+    /// A block of the file moved or is new.
+    fn touch(&mut self, block: u64) {
+        self.blocks = self.blocks.max(block + 1);
+        self.dirty.insert(block / CHILDREN);
+    }
+
+    /// Takes the changed nodes of all levels, leaves first, as keys of the table.
+    fn take_dirty(&mut self, mut each: impl FnMut(&mut Table, u64)) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        let mut count = if self.blocks > DIRECT { self.blocks.div_ceil(CHILDREN) } else { 0 };
+        let mut level = 0;
+        while count > 0 && !dirty.is_empty() {
+            for node in &dirty {
+                each(&mut self.nodes, level << LEVEL_BITS | node);
+            }
+            if count <= ROOT_CHILDREN {
+                break;
+            }
+            count = count.div_ceil(CHILDREN);
+            dirty = dirty.into_iter().map(|node| node / CHILDREN).collect();
+            level += 1;
+        }
+    }
+}
+
+/// The map of virtual blocks: which entries are in use, and what of it changed.
+#[derive(Clone, Debug, Default)]
+struct Dat {
+    /// Entries that were ever in use.
+    entries: u32,
+    reusable: VecDeque<u32>,
+    tree: Tree,
+    blocks: Table,
+    dirty: BTreeSet<u64>,
+}
+
+impl Dat {
+    /// The block of the DAT that has an entry; a bitmap stands before every group of blocks, and a
+    /// descriptor before all of them.
+    fn block_of(entry: u32) -> u64 {
+        let block = u64::from(entry) / ENTRIES;
+        2 + block / GROUP * (GROUP + 1) + block % GROUP
+    }
+
+    fn change(&mut self, entry: u32) {
+        self.dirty.insert(Self::block_of(entry));
+    }
+
+    fn change_bitmap(&mut self, entry: u32) {
+        self.change(entry);
+        let group = u64::from(entry) / ENTRIES / GROUP;
+        self.dirty.extend([0, 1 + group * (GROUP + 1)]);
+    }
+
+    fn take(&mut self) -> u32 {
+        let entry = self.reusable.pop_front().unwrap_or_else(|| {
+            self.entries += 1;
+            self.entries - 1
+        });
+        self.change_bitmap(entry);
+        entry
+    }
+
+    fn give_back(&mut self, entry: u32) {
+        self.change_bitmap(entry);
+        self.reusable.push_back(entry);
+    }
+}
+
+/// A block of the DAT, or a node above its blocks.
+#[derive(Clone, Copy, Debug)]
+enum DatPart {
+    Block(u64),
+    Node(u64),
+}
+
+/// A block of a log that is being built.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    /// Its name in the store; the super root has none.
+    block: u32,
+    /// The file it belongs to, for the summary.
+    owner: u64,
+    part: Part,
+    written_ns: u64,
+}
+
+impl Item {
+    fn metadata(block: u32, owner: u64, written_ns: u64) -> Self {
+        Self { block, owner, part: Part::Metadata, written_ns }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Data, with the bytes that callers wrote.
+    Data(u64),
+    /// Moved by the cleaner.
+    Moved,
+    Metadata,
+    Node,
+}
+
+/// The file system.
+pub(in crate::file_system) struct Nilfs2 {
+    settings: Settings,
+    store: Store,
+    reserved_segments: u32,
+    /// Names of blocks of the DAT itself come first in the store, virtual blocks behind them.
+    dat_names: u32,
+    /// By name: what of the DAT it is.
+    dat_parts: Vec<DatPart>,
+    files: BTreeMap<u32, File>,
+    /// Names of the inode blocks; of the checkpoints and the segment usage.
+    inodes: Table,
+    dirty_inodes: BTreeSet<u64>,
+    usage: [u32; 2],
+    dat: Dat,
+    /// Virtual blocks that are no longer part of the present, and since when; still protected.
+    ended: VecDeque<(u64, u32)>,
+    pending: Vec<(u32, Vec<DirtyPage>)>,
+    items: Vec<Item>,
+    live: Vec<Live>,
+    /// When the first change since the last checkpoint was made.
+    changed_ns: Option<u64>,
+    /// A log of data without a sync was written since the last checkpoint.
+    is_unclosed: bool,
+    next_superblock_ns: u64,
+    next_clean_ns: u64,
+    is_cleaning: bool,
+    /// Blocks written, by cause: data, moved, metadata.
+    written_blocks: [u64; 3],
+}
+
+impl Nilfs2 {
+    pub fn new(settings: Settings) -> Self {
+        let log = settings.log;
+        let segment_blocks = (log.segment_bytes / BLOCK_BYTES) as u32;
+        // The first segment has the super block.
+        let segments =
+            ((settings.capacity_bytes / log.segment_bytes).saturating_sub(1) as u32).max(1);
+        let blocks = u64::from(segments) * u64::from(segment_blocks);
+        let shape = Shape { segments, segment_blocks, logs: 1, holds_dead: false };
+        Self {
+            store: Store::new(shape),
+            // 5 %, at least 8 (mkfs.nilfs2 -m).
+            reserved_segments: (segments / 20).max(8),
+            dat_names: (blocks / 100 + 64) as u32,
+            dat_parts: Vec::new(),
+            files: BTreeMap::new(),
+            inodes: Table::default(),
+            dirty_inodes: BTreeSet::new(),
+            usage: [NONE; 2],
+            dat: Dat::default(),
+            ended: VecDeque::new(),
+            pending: Vec::new(),
+            items: Vec::new(),
+            live: Vec::new(),
+            changed_ns: None,
+            is_unclosed: false,
+            next_superblock_ns: SUPERBLOCK_NS,
+            next_clean_ns: log.cleaner.interval_ns,
+            is_cleaning: false,
+            written_blocks: [0; 3],
+            settings,
+        }
+    }
+
+    /// A new virtual block for what the table has at `index`; the old one ends, and is protected
+    /// unless `frees`.
+    fn renew(&mut self, now_ns: u64, old: Option<u32>, frees: bool) -> u32 {
+        if let Some(old) = old {
+            if frees {
+                self.store.remove(old);
+                self.dat.give_back(old - self.dat_names);
+            } else {
+                self.dat.change(old - self.dat_names);
+                self.ended.push_back((now_ns, old));
+            }
+        }
+        self.dat_names + self.dat.take()
+    }
+
+    /// Frees virtual blocks whose protection is over.
+    fn expire(&mut self, now_ns: u64) {
+        let protection_ns = self.settings.log.cleaner.protection_ns;
+        while let Some((ended_ns, block)) = self.ended.front().copied() {
+            if ended_ns + protection_ns > now_ns {
+                break;
+            }
+            self.ended.pop_front();
+            self.store.remove(block);
+            self.dat.give_back(block - self.dat_names);
+        }
+    }
+
+    /// Adds pending data to the log.
+    fn add_data(&mut self, at_ns: u64) {
+        for (name, pages) in std::mem::take(&mut self.pending) {
+            for page in &pages {
+                let file = self.files.get_mut(&name).expect("a file that is written exists");
+                let old = file.pages.get(page.page);
+                file.nodes.touch(page.page);
+                let block = self.renew(at_ns, old, false);
+                let file = self.files.get_mut(&name).expect("a file that is written exists");
+                file.pages.set(page.page, block);
+                let part = Part::Data(page.data_bytes);
+                let owner = u64::from(name);
+                self.items.push(Item { block, owner, part, written_ns: at_ns });
+            }
+        }
+    }
+
+    /// Adds everything else of a checkpoint to the log: nodes, files of metadata, what the cleaner
+    /// moves, the DAT, a super root.
+    fn add_metadata(&mut self, at_ns: u64) {
+        self.add_nodes(at_ns);
+        for index in std::mem::take(&mut self.dirty_inodes) {
+            let block = self.renew(at_ns, self.inodes.get(index), false);
+            self.inodes.set(index, block);
+            self.items.push(Item::metadata(block, INODE_FILE, at_ns));
+        }
+        for which in 0..2 {
+            let old = Some(self.usage[which]).filter(|block| *block != NONE);
+            self.usage[which] = self.renew(at_ns, old, true);
+            let owner = INODE_FILE + 1 + which as u64;
+            self.items.push(Item::metadata(self.usage[which], owner, at_ns));
+        }
+        self.expire(at_ns);
+        self.add_moved();
+        let mut dat = std::mem::take(&mut self.dat);
+        for index in std::mem::take(&mut dat.dirty) {
+            dat.tree.touch(index);
+            let block = self.name_in(&mut dat.blocks, index, DatPart::Block(index));
+            self.items.push(Item::metadata(block, DAT_FILE, at_ns));
+        }
+        dat.tree.take_dirty(|table, key| {
+            let block = self.name_in(table, key, DatPart::Node(key));
+            self.items.push(Item { part: Part::Node, ..Item::metadata(block, DAT_FILE, at_ns) });
+        });
+        self.dat = dat;
+        self.items.push(Item::metadata(NONE, DAT_FILE + 1, at_ns));
+        (self.changed_ns, self.is_unclosed) = (None, false);
+    }
+
+    /// Adds the changed nodes of files.
+    fn add_nodes(&mut self, at_ns: u64) {
+        let mut changed = Vec::new();
+        for (name, file) in &mut self.files {
+            if !file.nodes.dirty.is_empty() || file.is_inode_changed {
+                self.dirty_inodes.insert(file.inode / INODES);
+                changed.push((*name, std::mem::take(&mut file.nodes)));
+            }
+            (file.is_inode_changed, file.is_dirty) = (false, false);
+        }
+        for (name, mut nodes) in changed {
+            nodes.take_dirty(|table, key| {
+                let block = self.renew(at_ns, table.get(key), false);
+                table.set(key, block);
+                let node = Item::metadata(block, u64::from(name), at_ns);
+                self.items.push(Item { part: Part::Node, ..node });
+            });
+            self.files.get_mut(&name).expect("a file").nodes = nodes;
+        }
+    }
+
+    /// Adds what lives in the victims, as far as the checkpoint has not renewed it already.
+    fn add_moved(&mut self) {
+        for live in std::mem::take(&mut self.live) {
+            match live.block.checked_sub(self.dat_names) {
+                None => match self.dat_parts[live.block as usize] {
+                    DatPart::Block(index) => {
+                        self.dat.dirty.insert(index);
+                    }
+                    DatPart::Node(key) => {
+                        // A node is rewritten with the first leaf below it.
+                        let (level, node) = (key >> LEVEL_BITS, key & ((1 << LEVEL_BITS) - 1));
+                        self.dat.tree.dirty.insert(node * CHILDREN.pow(level as u32));
+                    }
+                },
+                Some(entry) if self.store.find(live.block) == Some(live.place) => {
+                    self.dat.change(entry);
+                    let moved = Item::metadata(live.block, MOVED, live.written_ns);
+                    self.items.push(Item { part: Part::Moved, ..moved });
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// The name of a block of the DAT, which keeps it for ever.
+    fn name_in(&mut self, table: &mut Table, index: u64, part: DatPart) -> u32 {
+        table.get(index).unwrap_or_else(|| {
+            let block = self.dat_parts.len() as u32;
+            assert!(block < self.dat_names, "the DAT is larger than any device needs");
+            self.dat_parts.push(part);
+            table.set(index, block);
+            block
+        })
+    }
+
+    /// Writes the items as logs, each in one segment behind a summary of its own. Without `out`
+    /// nothing is written: the blocks were there before.
+    fn write_items(
+        &mut self,
+        at_ns: u64,
+        mut out: Option<&mut Vec<Physical>>,
+    ) -> Result<(), NoSpace> {
+        let items = std::mem::take(&mut self.items);
+        let mut left = &items[..];
+        while !left.is_empty() {
+            let mut room = self.store.room(0);
+            if room < LEAST_ROOM {
+                self.store.close(0, at_ns);
+                room = self.store.shape().segment_blocks;
+            }
+            let (count, summary) = fitting(left, u64::from(room));
+            let first = self.store.append_dead(0, at_ns)?;
+            for _ in 1..summary {
+                self.store.append_dead(0, at_ns)?;
+            }
+            let (log, behind) = left.split_at(count);
+            for item in log {
+                if item.block == NONE {
+                    self.store.append_dead(0, at_ns)?;
+                } else {
+                    self.store.append(0, item.block, at_ns, item.written_ns)?;
+                }
+            }
+            self.written_blocks[2] += summary;
+            if let Some(out) = out.as_deref_mut() {
+                self.issue(at_ns, first, summary, log, out);
+            }
+            left = behind;
+        }
+        for item in &items {
+            self.written_blocks[match item.part {
+                Part::Data(_) => 0,
+                Part::Moved => 1,
+                Part::Metadata | Part::Node => 2,
+            }] += 1;
+        }
+        let written: u64 = self.written_blocks.iter().sum();
+        assert_eq!(self.store.appended_blocks(), written, "blocks of the log by cause");
+        self.items = items;
+        self.items.clear();
+        Ok(())
+    }
+
+    /// The requests of a log that begins at place `first`.
+    fn issue(&self, at_ns: u64, first: u32, summary: u64, log: &[Item], out: &mut Vec<Physical>) {
+        let most = self.settings.request_bytes / BLOCK_BYTES;
+        let total = summary + log.len() as u64;
+        let mut start = 0;
+        while start < total {
+            let end = total.min(start + most);
+            let items =
+                &log[start.saturating_sub(summary) as usize..(end.max(summary) - summary) as usize];
+            let (mut data, mut data_bytes, mut moved) = (0, 0, 0);
+            for item in items {
+                match item.part {
+                    Part::Data(bytes) => (data, data_bytes) = (data + 1, data_bytes + bytes),
+                    Part::Moved => moved += 1,
+                    Part::Metadata | Part::Node => {}
+                }
+            }
+            let (cause, own) = match (data, moved) {
+                (0, 0) => (Cause::Metadata, 0),
+                (0, _) => (Cause::Clean, moved),
+                _ => (Cause::Data, data),
+            };
+            assert!(data == 0 || moved == 0, "data and moved blocks are in logs of their own");
+            let metadata = if own == 0 { 0 } else { end - start - own };
+            out.push(Physical {
+                offset: self.offset(first) + start * BLOCK_BYTES,
+                bytes: (end - start) * BLOCK_BYTES,
+                metadata_bytes: metadata * BLOCK_BYTES,
+                padding_bytes: data * BLOCK_BYTES - data_bytes,
+                ..request(at_ns, Op::Write, cause)
+            });
+            start = end;
+        }
+    }
+
+    fn offset(&self, place: u32) -> u64 {
+        self.settings.log.segment_bytes + u64::from(place) * BLOCK_BYTES
+    }
+
+    /// ENOSPC of a writer: the reserve is for the cleaner.
+    fn check_space(&self, blocks: u64) -> Result<(), NoSpace> {
+        let shape = self.store.shape();
+        let needed = (blocks + blocks / 100 + 64).div_ceil(u64::from(shape.segment_blocks));
+        if u64::from(self.store.free_segments()) >= needed + u64::from(self.reserved_segments) {
+            return Ok(());
+        }
+        Err(NoSpace(format!(
+            "no space left on nilfs2: {} of {} segments are free, and {} are kept for the cleaner; \
+             {} blocks live or are protected",
+            self.store.free_segments(),
+            shape.segments,
+            self.reserved_segments,
+            self.store.live_blocks(),
+        )))
+    }
+
+    fn checkpoint(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
+        let pages: usize = self.pending.iter().map(|(_, pages)| pages.len()).sum();
+        self.check_space(pages as u64)?;
+        self.add_data(at_ns);
+        self.add_metadata(at_ns);
+        self.write_items(at_ns, Some(out))?;
+        if at_ns >= self.next_superblock_ns {
+            self.next_superblock_ns = at_ns + SUPERBLOCK_NS;
+            attached_flush(at_ns, out);
+            let bytes = BLOCK_BYTES;
+            out.push(Physical { bytes, ..request(at_ns, Op::Write, Cause::Metadata) });
+        }
+        Ok(())
+    }
+
+    /// A log of data alone.
+    fn write_data(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
+        let pages: usize = self.pending.iter().map(|(_, pages)| pages.len()).sum();
+        self.check_space(pages as u64)?;
+        self.add_data(at_ns);
+        self.write_items(at_ns, Some(out))
+    }
+
+    /// Whether a sync of a file is a checkpoint.
+    fn needs_checkpoint(&self, file: u32, sync: Sync) -> bool {
+        let Some(file) = self.files.get(&file) else { return false };
+        file.is_dirty && (sync == Sync::Fsync || file.is_inode_changed || self.is_unclosed)
+    }
+
+    /// One step of the cleaner; the time of the next one.
+    fn clean(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<u64, NoSpace> {
+        let cleaner = self.settings.log.cleaner;
+        let Some(policy) = cleaner.policy else { return Ok(u64::MAX) };
+        let segments = f64::from(self.store.shape().segments);
+        let free = f64::from(self.store.free_segments()) / segments;
+        if cleaner.stop_above > 0.0 {
+            self.is_cleaning =
+                free < cleaner.start_below || (self.is_cleaning && free <= cleaner.stop_above);
+            if !self.is_cleaning {
+                return Ok(at_ns + CHECK_NS);
+            }
+        }
+        let is_urgent = cleaner.stop_above > 0.0 && free < cleaner.start_below;
+        let (interval_ns, count) = if is_urgent {
+            (cleaner.urgent_interval_ns, cleaner.urgent_segments)
+        } else {
+            (cleaner.interval_ns, cleaner.segments_per_clean)
+        };
+        self.expire(at_ns);
+        let victims = self.choose(policy, count, at_ns);
+        if victims.is_empty() {
+            let oldest = self.store.victim(super::Policy::OldestFirst, at_ns);
+            let ready_ns =
+                oldest.map_or(0, |one| self.store.closed_ns(one) + cleaner.protection_ns);
+            return Ok(ready_ns.max(at_ns + interval_ns));
+        }
+        self.live.clear();
+        for victim in &victims {
+            let most = self.settings.request_bytes;
+            let start = self.offset(victim * self.store.shape().segment_blocks);
+            let end = start + self.settings.log.segment_bytes;
+            for offset in (start..end).step_by(most as usize) {
+                let bytes = most.min(end - offset);
+                out.push(Physical { offset, bytes, ..request(at_ns, Op::Read, Cause::Clean) });
+            }
+            self.store.collect(*victim, &mut self.live);
+        }
+        self.add_metadata(at_ns);
+        self.write_items(at_ns, Some(out))?;
+        victims.into_iter().for_each(|victim| self.store.free(victim));
+        Ok(at_ns + interval_ns)
+    }
+
+    /// Up to `count` segments that are old enough and have enough dead blocks in them.
+    fn choose(&mut self, policy: super::Policy, count: u32, now_ns: u64) -> Vec<u32> {
+        let cleaner = self.settings.log.cleaner;
+        let blocks = self.store.shape().segment_blocks;
+        let mut found = Vec::new();
+        let mut put_off = Vec::new();
+        while found.len() < count as usize
+            && let Some(victim) = self.store.victim(policy, now_ns)
+            && self.store.closed_ns(victim) + cleaner.protection_ns <= now_ns
+        {
+            self.store.set_aside(victim);
+            let dead = f64::from(blocks - self.store.live_in(victim)) / f64::from(blocks);
+            if dead < cleaner.min_reclaimable {
+                put_off.push(victim);
+            } else {
+                found.push(victim);
+            }
+        }
+        found.iter().for_each(|victim| self.store.put_back(*victim, self.store.closed_ns(*victim)));
+        put_off.into_iter().for_each(|victim| self.store.put_back(victim, now_ns));
+        found
+    }
+}
+
+impl Layout for Nilfs2 {
+    fn add(&mut self, name: u32, bytes: u64, _written: bool) -> Result<(), NoSpace> {
+        let inode = self.files.len() as u64 + 11;
+        let file = File { inode, bytes, is_inode_changed: true, ..File::default() };
+        assert!(self.files.insert(name, file).is_none(), "a file is added once");
+        let count = bytes.div_ceil(BLOCK_BYTES);
+        self.check_space(count)?;
+        let mut leaves = Table::default();
+        for first in (0..count).step_by(CHILDREN as usize) {
+            let page = |page| DirtyPage { page, data_bytes: BLOCK_BYTES, until: 0 };
+            let pages = (first..count.min(first + CHILDREN)).map(page).collect();
+            self.pending.push((name, pages));
+            self.add_data(0);
+            if count > DIRECT {
+                // A leaf gets its entry while its pages do.
+                let leaf = self.renew(0, None, false);
+                leaves.set(first / CHILDREN, leaf);
+                self.items.push(Item::metadata(leaf, u64::from(name), 0));
+            }
+            if self.items.len() > 1 << 16 {
+                self.write_items(0, None)?;
+            }
+        }
+        let mut nodes = std::mem::take(&mut self.files.get_mut(&name).expect("added above").nodes);
+        nodes.nodes = leaves;
+        nodes.take_dirty(|table, key| {
+            if table.get(key).is_none() {
+                let node = self.renew(0, None, false);
+                table.set(key, node);
+                self.items.push(Item::metadata(node, u64::from(name), 0));
+            }
+        });
+        self.files.get_mut(&name).expect("added above").nodes = nodes;
+        self.add_metadata(0);
+        self.write_items(0, None)
+    }
+
+    fn file_bytes(&self, file: u32) -> u64 {
+        self.files.get(&file).map_or(0, |file| file.bytes)
+    }
+
+    fn touch(&mut self, now_ns: u64, span: Span) {
+        let inode = self.files.len() as u64 + 11;
+        let file = self.files.entry(span.file).or_insert_with(|| File {
+            inode,
+            is_inode_changed: true,
+            ..File::default()
+        });
+        let tick = Some(now_ns / self.settings.tick_ns);
+        let end = span.offset + span.bytes;
+        file.is_inode_changed |= file.tick != tick || end > file.bytes;
+        file.tick = tick;
+        file.bytes = file.bytes.max(end);
+        file.is_dirty = true;
+        self.changed_ns.get_or_insert(now_ns);
+    }
+
+    fn find(&self, file: u32, page: u64) -> Option<Extent> {
+        let pages = &self.files.get(&file)?.pages;
+        let place = |page| self.store.find(pages.get(page)?);
+        let first = place(page)?;
+        let most = self.settings.request_bytes / BLOCK_BYTES;
+        let follows = |count: &u64| place(page + count) == first.checked_add(*count as u32);
+        let count = 1 + (1..most).take_while(follows).count() as u64;
+        Some(Extent { page, block: self.offset(first) / BLOCK_BYTES, count, written: true })
+    }
+
+    fn next_mapped(&self, file: u32, page: u64) -> Option<u64> {
+        self.files.get(&file)?.pages.next(page)
+    }
+
+    fn write(&mut self, pages: Pages, _out: &mut Vec<Physical>) -> Result<(), NoSpace> {
+        let Pages { at_ns, file, dirty, .. } = pages;
+        self.pending.push((file, dirty.to_vec()));
+        self.changed_ns.get_or_insert(at_ns);
+        Ok(())
+    }
+
+    fn settle(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.is_unclosed = true;
+        self.write_data(at_ns, out)
+    }
+
+    fn sync(
+        &mut self,
+        at_ns: u64,
+        name: u32,
+        sync: Sync,
+        out: &mut Vec<Physical>,
+    ) -> Result<(), NoSpace> {
+        if self.needs_checkpoint(name, sync) {
+            self.checkpoint(at_ns, out)?;
+        } else if !self.pending.is_empty() {
+            self.write_data(at_ns, out)?;
+        }
+        if let Some(file) = self.files.get_mut(&name) {
+            file.is_dirty = false;
+        }
+        if self.settings.log.flushes {
+            flush(at_ns, out);
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, now_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
+        loop {
+            let timeout_ns = self.takes_all_ns().unwrap_or(u64::MAX);
+            let at_ns = timeout_ns.min(self.next_clean_ns);
+            if at_ns > now_ns {
+                return Ok(());
+            }
+            if at_ns == timeout_ns {
+                self.checkpoint(at_ns, out)?;
+            } else {
+                self.next_clean_ns = self.clean(at_ns, out)?;
+            }
+        }
+    }
+
+    fn sync_all(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
+        if self.changed_ns.is_some() {
+            self.checkpoint(at_ns, out)?;
+        }
+        flush(at_ns, out);
+        Ok(())
+    }
+
+    fn sync_takes_all(&self, file: u32, sync: Sync) -> bool {
+        self.needs_checkpoint(file, sync)
+    }
+
+    fn takes_all_ns(&self) -> Option<u64> {
+        self.changed_ns.map(|at_ns| at_ns + TIMEOUT_NS)
+    }
+
+    fn wants_all(&self, dirty_pages: u64) -> bool {
+        dirty_pages > WATERMARK
+    }
+
+    fn audit(&self) {
+        self.store.audit();
+        let mut known = self.ended.len() + self.dat_parts.len();
+        known += self.usage.iter().filter(|block| **block != NONE).count();
+        let tables = self.files.values().flat_map(|file| [&file.pages, &file.nodes.nodes]);
+        for table in tables.chain([&self.inodes]) {
+            for block in table.iter() {
+                assert!(self.store.find(block).is_some(), "virtual block {block} is nowhere");
+                known += 1;
+            }
+        }
+        assert_eq!(known as u64, self.store.live_blocks(), "blocks that something refers to");
+        let entries = self.dat.entries as usize - self.dat.reusable.len();
+        assert_eq!(known, entries + self.dat_parts.len(), "entries of the DAT in use");
+    }
+}
+
+/// How many items fit into a log of `room` blocks, and the blocks of the summary before them.
+fn fitting(items: &[Item], room: u64) -> (usize, u64) {
+    let (mut bytes, mut owner, mut count) = (HEADER_BYTES, None, 0);
+    for item in items {
+        let file = if owner == Some(item.owner) { 0 } else { FILE_BYTES };
+        let own = if item.part == Part::Node { NODE_BYTES } else { DATA_BYTES };
+        let more = bytes + file + own;
+        if count + 1 + more.div_ceil(BLOCK_BYTES) > room {
+            break;
+        }
+        (bytes, owner, count) = (more, Some(item.owner), count + 1);
+    }
+    assert!(count > 0, "a log has room for a block");
+    (count as usize, bytes.div_ceil(BLOCK_BYTES))
+}
