@@ -407,7 +407,6 @@ impl F2fs {
         self.pack = 1 - self.pack;
         let head = 1 + self.summary_blocks();
         (start..start + head).for_each(|block| writes.add(block * BLOCK_BYTES, Cause::Metadata, 0));
-        drop(writes);
         attached_flush(at_ns, out);
         let (offset, bytes) = ((start + head) * BLOCK_BYTES, BLOCK_BYTES);
         out.push(Physical { offset, bytes, ..request(at_ns, Op::Write, Cause::Metadata) });

@@ -575,7 +575,9 @@ impl Nilfs2 {
         }
         self.add_metadata(at_ns);
         self.write_items(at_ns, Some(out))?;
-        victims.into_iter().for_each(|victim| self.store.free(victim));
+        for victim in victims {
+            self.store.free(victim);
+        }
         Ok(at_ns + interval_ns)
     }
 
@@ -597,8 +599,12 @@ impl Nilfs2 {
                 found.push(victim);
             }
         }
-        found.iter().for_each(|victim| self.store.put_back(*victim, self.store.closed_ns(*victim)));
-        put_off.into_iter().for_each(|victim| self.store.put_back(victim, now_ns));
+        for victim in &found {
+            self.store.put_back(*victim, self.store.closed_ns(*victim));
+        }
+        for victim in put_off {
+            self.store.put_back(victim, now_ns);
+        }
         found
     }
 }

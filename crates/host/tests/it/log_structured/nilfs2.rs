@@ -209,7 +209,8 @@ proptest! {
             let places = bench.places(file as u32);
             prop_assert_eq!(&places.keys().copied().collect::<BTreeSet<u64>>(), pages);
             for place in places.into_values() {
-                prop_assert!(place >= 256 << 10 && place < 32 << 20, "{} is off the log", place);
+                let log = 256 << 10..32 << 20;
+                prop_assert!(log.contains(&place), "{} is off the log", place);
                 prop_assert!(taken.insert(place), "two pages at {}", place);
             }
         }
