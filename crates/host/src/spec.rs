@@ -292,7 +292,7 @@ impl FileSystemSpec {
         }
         log.flushes = self.flush_on_sync.unwrap_or(log.flushes);
         log.in_place = self.in_place.unwrap_or(log.in_place);
-        log.cleaner = self.cleaner.unwrap_or_default().over(log.cleaner)?;
+        log.cleaner = self.cleaner.unwrap_or_default().over(log.cleaner, self.kind)?;
         Ok(log)
     }
 }
@@ -323,7 +323,22 @@ impl FileSystemSpec {
 
 impl CleanerSpec {
     /// What is said here, and the rest as usual.
-    fn over(self, usual: Cleaner) -> Result<Cleaner, Flaw> {
+    fn over(self, usual: Cleaner, kind: Kind) -> Result<Cleaner, Flaw> {
+        for (field, is_said) in [
+            ("file_system.cleaner.urgent_interval", self.urgent_interval.is_some()),
+            (
+                "file_system.cleaner.urgent_segments_per_clean",
+                self.urgent_segments_per_clean.is_some(),
+            ),
+            ("file_system.cleaner.start_below", self.start_below.is_some()),
+            ("file_system.cleaner.stop_above", self.stop_above.is_some()),
+            ("file_system.cleaner.protection_period", self.protection_period.is_some()),
+            ("file_system.cleaner.min_reclaimable", self.min_reclaimable.is_some()),
+        ] {
+            if is_said && kind != Kind::Nilfs2 {
+                return Err((field, "only the cleaner of nilfs2 goes by it"));
+            }
+        }
         let nanos = |own: Option<Nanos>, usual: u64| own.map_or(usual, |own| own.0);
         let cleaner = Cleaner {
             policy: match self.policy {
@@ -432,6 +447,9 @@ mod tests {
         let text = "[file_system]\nkind = \"nilfs2\"\ncapacity = \"1GB\"\n\
                     [file_system.cleaner]\npolicy = \"off\"\nstop_above = 2\n";
         check(text, "stack.toml:6: file_system.cleaner.stop_above: a share");
+        let text = "[file_system]\nkind = \"f2fs\"\ncapacity = \"1GB\"\n\
+                    [file_system.cleaner]\nstop_above = 0.2\n";
+        check(text, "stack.toml:5: file_system.cleaner.stop_above: only the cleaner of nilfs2");
         let text = "[file_system]\nkind = \"f2fs\"\ncapacity = \"1GB\"\nflush_on_sync = true\n";
         check(text, "stack.toml:4: file_system.flush_on_sync: only nilfs2");
     }

@@ -3,11 +3,14 @@
 //! - Update in place with block groups ([`Kind::Ext2`], [`Kind::Ext3`], [`Kind::Ext4`]): a file
 //!   map of indirect blocks or extents, and a [`Journal`] or none.
 //! - Extents with a log of items ([`Kind::Xfs`]).
+//! - Logs that are cleaned ([`Kind::Nilfs2`], [`Kind::F2fs`]): [`log_structured`].
+//! - Copy on write of data and trees ([`Kind::Btrfs`]).
 //!
-//! The counts per operation are those of Linux 6.18 on a loop device (ext2 and ext3 through the
-//! ext4 driver): bytes, requests and flushes of appends, overwrites, creates and syncs agree
-//! within 2 % (`tests/it/fsync_cost.rs`). Not modelled: reads of metadata (maps are in memory),
-//! removal of files, quotas and extended attributes.
+//! The counts per operation of ext, xfs and btrfs are those of Linux 6.18 on a loop device (ext2
+//! and ext3 through the ext4 driver): bytes, requests and flushes of appends, overwrites, creates
+//! and syncs agree within 2 % (`tests/it/fsync_cost.rs`, `copy_on_write.rs`). Those of nilfs2 and
+//! f2fs follow from the rules of their sources and were not counted on a kernel. Not modelled:
+//! reads of metadata (maps are in memory), removal of files, quotas and extended attributes.
 //!
 //! A commit is written with a flush before and after its last block, as on a device without
 //! forced unit access.

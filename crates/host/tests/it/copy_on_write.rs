@@ -160,7 +160,6 @@ fn rows(nodatacow: bool) -> Vec<(&'static str, [f64; 4])> {
 fn check(nodatacow: bool, counted: &[([f64; 3], f64); 11]) {
     let mut wrong = Vec::new();
     for ((name, found), (counted, within)) in rows(nodatacow).iter().zip(counted) {
-        println!("{name}: {found:.2?}, counted {counted:?}");
         for ((what, found), counted) in
             ["KiB", "requests", "flushes"].iter().zip(found).zip(counted)
         {

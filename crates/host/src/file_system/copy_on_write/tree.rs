@@ -163,7 +163,9 @@ impl Tree {
         }
         let (mut sum, mut level) = (dirty.len(), self.leaves.len());
         while level > 1 && !dirty.is_empty() {
-            dirty.iter_mut().for_each(|rank| *rank /= CHILDREN);
+            for rank in &mut dirty {
+                *rank /= CHILDREN;
+            }
             dirty.dedup();
             sum += dirty.len();
             level = level.div_ceil(CHILDREN);

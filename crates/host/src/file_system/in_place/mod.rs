@@ -11,6 +11,7 @@ mod space;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use space::Space;
 use trace::Op;
 
 use super::layout::{Layout, NoSpace, Pages};
@@ -19,7 +20,6 @@ use super::{
     BLOCK_BYTES, Cause, Journal, Kind, Physical, Settings, Sync, attached_flush, flush, request,
 };
 use crate::page_cache::{DirtyPage, Span};
-use space::Space;
 
 /// Time between two wake-ups of the commit timer and of the write-back of metadata, ns.
 const WAKE_NS: u64 = 5_000_000_000;

@@ -2,6 +2,7 @@
 
 mod amplification;
 mod f2fs;
+mod log_on_log;
 mod nilfs2;
 mod oracle;
 pub mod support;

@@ -49,7 +49,6 @@ fn an_overwrite_with_fsync_is_15_to_18_blocks_in_a_row() {
     // Over all of the file the old entries of data, leaf and node lie apart: up to 3 blocks more.
     let (least, most, mean) = blocks_per_overwrite(|turn| rng::at(3, turn) % PAGES);
     assert!(least >= 15 && most <= 18 + 3, "{least} to {most} blocks, {mean}");
-    println!("{least} {most} {mean}");
 }
 
 #[test]
@@ -163,8 +162,49 @@ fn cleaning_every_second_reads_two_segments_a_second_and_keeps_up() {
 }
 
 #[test]
+fn dirty_pages_leave_above_3600_and_after_five_seconds() {
+    let streams = vec![Stream { name: "data".to_owned() }];
+    let mut trace = Trace { streams, ..Trace::default() };
+    let write = |at_ns, page| Request {
+        due: Nanos(at_ns),
+        offset: Bytes(page * BLOCK_BYTES),
+        len: 4096,
+        op: Op::Write,
+        stream: 0,
+    };
+    (0..5000).for_each(|page| trace.push(write(1000 + page, page)));
+    trace.push(write(20 * SECOND, 0));
+    let spec = stack("capacity = \"1GB\"\n");
+    let mut stack = Stack::new(&spec, &trace);
+    trace.requests().for_each(|request| stack.submit(&request).expect("there is room"));
+    let (physical, account) = stack.finish();
+    let blocks_until = |end_ns: u64| {
+        let due = physical.due.iter().zip(&physical.len).filter(|(due, _)| **due < end_ns);
+        due.map(|(_, len)| u64::from(*len) / BLOCK_BYTES).sum::<u64>()
+    };
+    // 3601 pages in three segments, and the summaries: 16 bytes for a page, rounded up thrice.
+    assert_eq!(blocks_until(5000), 3601 + 16);
+    // The checkpoint 5 s after the first write has the other 1399 and all nodes.
+    assert_eq!(blocks_until(5 * SECOND + 1000), 3601 + 16);
+    let rest = blocks_until(5 * SECOND + 1001) - 3601 - 16;
+    assert!((1399 + 6..1399 + 120).contains(&rest), "{rest} blocks");
+    assert_eq!(account.kept.dirty_bytes, 4096, "the last write");
+}
+
+#[test]
+fn old_kernels_do_not_flush_in_a_sync() {
+    for (text, flushes) in [("", 1), ("flush_on_sync = false\n", 0)] {
+        let mut bench = Bench::new(&format!("kind = \"nilfs2\"\ncapacity = \"1GB\"\n{text}"));
+        bench.write(1, 0, 1);
+        bench.sync(1, Sync::Fsync);
+        assert_eq!(bench.take()[2], flushes);
+    }
+}
+
+#[test]
 fn within_the_protection_period_nothing_is_cleaned() {
-    let text = "capacity = \"2GB\"\nsync = \"fsync\"\n[file_system.cleaner]\nstart_below = 1.0\nstop_above = 1.0\n";
+    let text = "capacity = \"2GB\"\nsync = \"fsync\"\n[file_system.cleaner]\n\
+                start_below = 1.0\nstop_above = 1.0\nmin_reclaimable = 0.0\n";
     let trace = overwrites(256 << 20, 2000, SECOND / 20, 4);
     let mut stack = Stack::new(&stack(text), &trace);
     trace
@@ -187,7 +227,8 @@ proptest! {
     ) {
         let mut bench = Bench::new(&format!(
             "kind = \"nilfs2\"\ncapacity = \"32MiB\"\nsegment_size = \"256KiB\"\n\
-             [file_system.cleaner]\npolicy = \"{policy}\"\ninterval = \"100ms\"\nstart_below = 0.9\n\
+             [file_system.cleaner]\npolicy = \"{policy}\"\ninterval = \"100ms\"\n\
+             start_below = 0.9\n\
              stop_above = 0.9\nurgent_interval = \"100ms\"\nprotection_period = \"{protection}\"\n\
              min_reclaimable = 0.02\n"
         ));
@@ -210,7 +251,8 @@ proptest! {
             let places = bench.places(file as u32);
             prop_assert_eq!(&places.keys().copied().collect::<BTreeSet<u64>>(), pages);
             for place in places.into_values() {
-                prop_assert!(place >= 256 << 10 && place < 32 << 20, "{} is off the log", place);
+                let log = 256 << 10..32 << 20;
+                prop_assert!(log.contains(&place), "{} is off the log", place);
                 prop_assert!(taken.insert(place), "two pages at {}", place);
             }
         }

@@ -19,8 +19,14 @@
 //! DAT entries are taken in order and reused in the order in which they became free; a file is a
 //! tree as dense as one that was written from its beginning to its end.
 
+mod cleaner;
+mod dat;
+mod log;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use dat::{CHILDREN, DIRECT, Dat, DatPart, LEVEL_BITS, Tree};
+use log::{Item, Part};
 use trace::Op;
 
 use super::segments::{Live, Shape, Store};
@@ -38,32 +44,11 @@ const TIMEOUT_NS: u64 = 5_000_000_000;
 /// Dirty pages that start a log of data (`NILFS_SC_DEFAULT_WATERMARK`).
 const WATERMARK: u64 = 3600;
 
-/// Least room for a log; with less left the segment is closed (`NILFS_SEG_MIN_BLOCKS`).
-const LEAST_ROOM: u32 = 16;
-
 /// Least time between two writes of the super block, ns.
 const SUPERBLOCK_NS: u64 = 10_000_000_000;
 
-/// Time between two looks at the free segments while nothing is cleaned, ns.
-const CHECK_NS: u64 = 10_000_000_000;
-
-/// Children of a node, and of the root in the inode; blocks that an inode maps without nodes.
-const CHILDREN: u64 = 255;
-const ROOT_CHILDREN: u64 = 3;
-const DIRECT: u64 = 7;
-
-/// Entries of the DAT in a block, and blocks of entries behind one bitmap.
-const ENTRIES: u64 = 128;
-const GROUP: u64 = 256;
-
 /// Inodes in a block.
 const INODES: u64 = 32;
-
-/// Bytes in a summary: its header, a file, a block of data or a node.
-const HEADER_BYTES: u64 = 56;
-const FILE_BYTES: u64 = 24;
-const DATA_BYTES: u64 = 16;
-const NODE_BYTES: u64 = 8;
 
 /// No block.
 const NONE: u32 = u32::MAX;
@@ -72,9 +57,6 @@ const NONE: u32 = u32::MAX;
 const INODE_FILE: u64 = 1 << 32;
 const DAT_FILE: u64 = INODE_FILE + 3;
 const MOVED: u64 = DAT_FILE + 2;
-
-/// A node is a level above so many bits of a number.
-const LEVEL_BITS: u32 = 40;
 
 #[derive(Clone, Debug, Default)]
 struct File {
@@ -87,121 +69,6 @@ struct File {
     is_dirty: bool,
     pages: Table,
     nodes: Tree,
-}
-
-/// The nodes above the blocks of a file.
-#[derive(Clone, Debug, Default)]
-struct Tree {
-    /// By level and number.
-    nodes: Table,
-    /// Leaves that changed.
-    dirty: BTreeSet<u64>,
-    /// Blocks of the file.
-    blocks: u64,
-}
-
-impl Tree {
-    /// A block of the file moved or is new.
-    fn touch(&mut self, block: u64) {
-        self.blocks = self.blocks.max(block + 1);
-        self.dirty.insert(block / CHILDREN);
-    }
-
-    /// Takes the changed nodes of all levels, leaves first, as keys of the table.
-    fn take_dirty(&mut self, mut each: impl FnMut(&mut Table, u64)) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        let mut count = if self.blocks > DIRECT { self.blocks.div_ceil(CHILDREN) } else { 0 };
-        let mut level = 0;
-        while count > 0 && !dirty.is_empty() {
-            for node in &dirty {
-                each(&mut self.nodes, level << LEVEL_BITS | node);
-            }
-            if count <= ROOT_CHILDREN {
-                break;
-            }
-            count = count.div_ceil(CHILDREN);
-            dirty = dirty.into_iter().map(|node| node / CHILDREN).collect();
-            level += 1;
-        }
-    }
-}
-
-/// The map of virtual blocks: which entries are in use, and what of it changed.
-#[derive(Clone, Debug, Default)]
-struct Dat {
-    /// Entries that were ever in use.
-    entries: u32,
-    reusable: VecDeque<u32>,
-    tree: Tree,
-    blocks: Table,
-    dirty: BTreeSet<u64>,
-}
-
-impl Dat {
-    /// The block of the DAT that has an entry; a bitmap stands before every group of blocks, and a
-    /// descriptor before all of them.
-    fn block_of(entry: u32) -> u64 {
-        let block = u64::from(entry) / ENTRIES;
-        2 + block / GROUP * (GROUP + 1) + block % GROUP
-    }
-
-    fn change(&mut self, entry: u32) {
-        self.dirty.insert(Self::block_of(entry));
-    }
-
-    fn change_bitmap(&mut self, entry: u32) {
-        self.change(entry);
-        let group = u64::from(entry) / ENTRIES / GROUP;
-        self.dirty.extend([0, 1 + group * (GROUP + 1)]);
-    }
-
-    fn take(&mut self) -> u32 {
-        let entry = self.reusable.pop_front().unwrap_or_else(|| {
-            self.entries += 1;
-            self.entries - 1
-        });
-        self.change_bitmap(entry);
-        entry
-    }
-
-    fn give_back(&mut self, entry: u32) {
-        self.change_bitmap(entry);
-        self.reusable.push_back(entry);
-    }
-}
-
-/// A block of the DAT, or a node above its blocks.
-#[derive(Clone, Copy, Debug)]
-enum DatPart {
-    Block(u64),
-    Node(u64),
-}
-
-/// A block of a log that is being built.
-#[derive(Clone, Copy, Debug)]
-struct Item {
-    /// Its name in the store; the super root has none.
-    block: u32,
-    /// The file it belongs to, for the summary.
-    owner: u64,
-    part: Part,
-    written_ns: u64,
-}
-
-impl Item {
-    fn metadata(block: u32, owner: u64, written_ns: u64) -> Self {
-        Self { block, owner, part: Part::Metadata, written_ns }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// Data, with the bytes that callers wrote.
-    Data(u64),
-    /// Moved by the cleaner.
-    Moved,
-    Metadata,
-    Node,
 }
 
 /// The file system.
@@ -402,89 +269,6 @@ impl Nilfs2 {
         })
     }
 
-    /// Writes the items as logs, each in one segment behind a summary of its own. Without `out`
-    /// nothing is written: the blocks were there before.
-    fn write_items(
-        &mut self,
-        at_ns: u64,
-        mut out: Option<&mut Vec<Physical>>,
-    ) -> Result<(), NoSpace> {
-        let items = std::mem::take(&mut self.items);
-        let mut left = &items[..];
-        while !left.is_empty() {
-            let mut room = self.store.room(0);
-            if room < LEAST_ROOM {
-                self.store.close(0, at_ns);
-                room = self.store.shape().segment_blocks;
-            }
-            let (count, summary) = fitting(left, u64::from(room));
-            let first = self.store.append_dead(0, at_ns)?;
-            for _ in 1..summary {
-                self.store.append_dead(0, at_ns)?;
-            }
-            let (log, behind) = left.split_at(count);
-            for item in log {
-                if item.block == NONE {
-                    self.store.append_dead(0, at_ns)?;
-                } else {
-                    self.store.append(0, item.block, at_ns, item.written_ns)?;
-                }
-            }
-            self.written_blocks[2] += summary;
-            if let Some(out) = out.as_deref_mut() {
-                self.issue(at_ns, first, summary, log, out);
-            }
-            left = behind;
-        }
-        for item in &items {
-            self.written_blocks[match item.part {
-                Part::Data(_) => 0,
-                Part::Moved => 1,
-                Part::Metadata | Part::Node => 2,
-            }] += 1;
-        }
-        let written: u64 = self.written_blocks.iter().sum();
-        assert_eq!(self.store.appended_blocks(), written, "blocks of the log by cause");
-        self.items = items;
-        self.items.clear();
-        Ok(())
-    }
-
-    /// The requests of a log that begins at place `first`.
-    fn issue(&self, at_ns: u64, first: u32, summary: u64, log: &[Item], out: &mut Vec<Physical>) {
-        let most = self.settings.request_bytes / BLOCK_BYTES;
-        let total = summary + log.len() as u64;
-        let mut start = 0;
-        while start < total {
-            let end = total.min(start + most);
-            let items =
-                &log[start.saturating_sub(summary) as usize..(end.max(summary) - summary) as usize];
-            let (mut data, mut data_bytes, mut moved) = (0, 0, 0);
-            for item in items {
-                match item.part {
-                    Part::Data(bytes) => (data, data_bytes) = (data + 1, data_bytes + bytes),
-                    Part::Moved => moved += 1,
-                    Part::Metadata | Part::Node => {}
-                }
-            }
-            let (cause, own) = match (data, moved) {
-                (0, 0) => (Cause::Metadata, 0),
-                (0, _) => (Cause::Clean, moved),
-                _ => (Cause::Data, data),
-            };
-            assert!(data == 0 || moved == 0, "data and moved blocks are in logs of their own");
-            let metadata = if own == 0 { 0 } else { end - start - own };
-            out.push(Physical {
-                offset: self.offset(first) + start * BLOCK_BYTES,
-                bytes: (end - start) * BLOCK_BYTES,
-                metadata_bytes: metadata * BLOCK_BYTES,
-                padding_bytes: data * BLOCK_BYTES - data_bytes,
-                ..request(at_ns, Op::Write, cause)
-            });
-            start = end;
-        }
-    }
-
     fn offset(&self, place: u32) -> u64 {
         self.settings.log.segment_bytes + u64::from(place) * BLOCK_BYTES
     }
@@ -533,73 +317,6 @@ impl Nilfs2 {
     fn needs_checkpoint(&self, file: u32, sync: Sync) -> bool {
         let Some(file) = self.files.get(&file) else { return false };
         file.is_dirty && (sync == Sync::Fsync || file.is_inode_changed || self.is_unclosed)
-    }
-
-    /// One step of the cleaner; the time of the next one.
-    fn clean(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<u64, NoSpace> {
-        let cleaner = self.settings.log.cleaner;
-        let Some(policy) = cleaner.policy else { return Ok(u64::MAX) };
-        let segments = f64::from(self.store.shape().segments);
-        let free = f64::from(self.store.free_segments()) / segments;
-        if cleaner.stop_above > 0.0 {
-            self.is_cleaning =
-                free < cleaner.start_below || (self.is_cleaning && free <= cleaner.stop_above);
-            if !self.is_cleaning {
-                return Ok(at_ns + CHECK_NS);
-            }
-        }
-        let is_urgent = cleaner.stop_above > 0.0 && free < cleaner.start_below;
-        let (interval_ns, count) = if is_urgent {
-            (cleaner.urgent_interval_ns, cleaner.urgent_segments)
-        } else {
-            (cleaner.interval_ns, cleaner.segments_per_clean)
-        };
-        self.expire(at_ns);
-        let victims = self.choose(policy, count, at_ns);
-        if victims.is_empty() {
-            let oldest = self.store.victim(super::Policy::OldestFirst, at_ns);
-            let ready_ns =
-                oldest.map_or(0, |one| self.store.closed_ns(one) + cleaner.protection_ns);
-            return Ok(ready_ns.max(at_ns + interval_ns));
-        }
-        self.live.clear();
-        for victim in &victims {
-            let most = self.settings.request_bytes;
-            let start = self.offset(victim * self.store.shape().segment_blocks);
-            let end = start + self.settings.log.segment_bytes;
-            for offset in (start..end).step_by(most as usize) {
-                let bytes = most.min(end - offset);
-                out.push(Physical { offset, bytes, ..request(at_ns, Op::Read, Cause::Clean) });
-            }
-            self.store.collect(*victim, &mut self.live);
-        }
-        self.add_metadata(at_ns);
-        self.write_items(at_ns, Some(out))?;
-        victims.into_iter().for_each(|victim| self.store.free(victim));
-        Ok(at_ns + interval_ns)
-    }
-
-    /// Up to `count` segments that are old enough and have enough dead blocks in them.
-    fn choose(&mut self, policy: super::Policy, count: u32, now_ns: u64) -> Vec<u32> {
-        let cleaner = self.settings.log.cleaner;
-        let blocks = self.store.shape().segment_blocks;
-        let mut found = Vec::new();
-        let mut put_off = Vec::new();
-        while found.len() < count as usize
-            && let Some(victim) = self.store.victim(policy, now_ns)
-            && self.store.closed_ns(victim) + cleaner.protection_ns <= now_ns
-        {
-            self.store.set_aside(victim);
-            let dead = f64::from(blocks - self.store.live_in(victim)) / f64::from(blocks);
-            if dead < cleaner.min_reclaimable {
-                put_off.push(victim);
-            } else {
-                found.push(victim);
-            }
-        }
-        found.iter().for_each(|victim| self.store.put_back(*victim, self.store.closed_ns(*victim)));
-        put_off.into_iter().for_each(|victim| self.store.put_back(victim, now_ns));
-        found
     }
 }
 
@@ -760,20 +477,4 @@ impl Layout for Nilfs2 {
         let entries = self.dat.entries as usize - self.dat.reusable.len();
         assert_eq!(known, entries + self.dat_parts.len(), "entries of the DAT in use");
     }
-}
-
-/// How many items fit into a log of `room` blocks, and the blocks of the summary before them.
-fn fitting(items: &[Item], room: u64) -> (usize, u64) {
-    let (mut bytes, mut owner, mut count) = (HEADER_BYTES, None, 0);
-    for item in items {
-        let file = if owner == Some(item.owner) { 0 } else { FILE_BYTES };
-        let own = if item.part == Part::Node { NODE_BYTES } else { DATA_BYTES };
-        let more = bytes + file + own;
-        if count + 1 + more.div_ceil(BLOCK_BYTES) > room {
-            break;
-        }
-        (bytes, owner, count) = (more, Some(item.owner), count + 1);
-    }
-    assert!(count > 0, "a log has room for a block");
-    (count as usize, bytes.div_ceil(BLOCK_BYTES))
 }

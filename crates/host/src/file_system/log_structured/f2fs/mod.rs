@@ -18,19 +18,22 @@
 //! Simplified: a section is a segment; directories are one block and one inode; moved blocks are
 //! written at once; a sync always flushes.
 
+mod checkpoint;
+mod cleaner;
+mod writes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use trace::Op;
+use checkpoint::{Areas, NAT_ENTRIES, SIT_ENTRIES};
+use writes::Writes;
 
+use super::Overwrite;
 use super::segments::{Live, Shape, Store};
 use super::table::Table;
-use super::{Overwrite, Policy};
 use crate::file_system::layout::{Layout, NoSpace, Pages};
 use crate::file_system::map::Extent;
-use crate::file_system::{
-    BLOCK_BYTES, Cause, Physical, Settings, Sync, attached_flush, flush, request,
-};
+use crate::file_system::{BLOCK_BYTES, Cause, Physical, Settings, Sync, flush};
 use crate::page_cache::{DirtyPage, Span};
 
 /// Blocks that an inode maps, and a node.
@@ -43,16 +46,6 @@ const DIRECT_NODES: u64 = 2;
 /// Keys of nodes of nodes follow those of nodes.
 const INDIRECT: u64 = 1 << 39;
 
-/// Entries of a block of the NAT and SIT, and of their journals in a summary.
-const NAT_ENTRIES: u64 = 455;
-const SIT_ENTRIES: u64 = 55;
-const NAT_JOURNAL: usize = 38;
-const SIT_JOURNAL: usize = 6;
-
-/// Entries of the first and second block of compacted summaries (f2fs_npages_for_summary_flush).
-const SUMMARY_FIRST: u64 = 439;
-const SUMMARY_SECOND: u64 = 584;
-
 /// Time between two checkpoints, ns.
 const CHECKPOINT_NS: u64 = 60_000_000_000;
 
@@ -61,9 +54,6 @@ const FEW_PAGES: usize = 8;
 
 /// Share of the space in use above which blocks are overwritten under that policy.
 const HIGH_UTILIZATION: f64 = 0.70;
-
-/// The device counts as idle so long after the last write, ns.
-const IDLE_NS: u64 = 5_000_000_000;
 
 /// The logs.
 const HOT_DATA: usize = 0;
@@ -114,16 +104,6 @@ impl Owner {
         let file = file as u32;
         if packed & NODE_BIT == 0 { Self::Page(file, at) } else { Self::Node(file, at) }
     }
-}
-
-/// Where things with a fixed place are, in blocks.
-#[derive(Clone, Debug)]
-struct Areas {
-    packs: Range<u64>,
-    sit: Range<u64>,
-    nat: Range<u64>,
-    summaries: Range<u64>,
-    main: u64,
 }
 
 /// The file system.
@@ -379,180 +359,12 @@ impl F2fs {
         Ok(())
     }
 
-    /// Writes everything that is in memory only, and a pack.
-    fn checkpoint(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
-        let mut writes = Writes::new(at_ns, self.settings.request_bytes, out);
-        if std::mem::take(&mut self.has_new_entries) {
-            let page = DirtyPage { page: 0, data_bytes: 0, until: 0 };
-            let directory = self.files.entry(DIRECTORY).or_default();
-            let known = directory.pages.get(page.page);
-            let block = known.unwrap_or_else(|| self.name(Owner::Page(DIRECTORY, page.page)));
-            let place = self.append(HOT_DATA, block, [at_ns, at_ns], &mut writes)?;
-            self.written_blocks[2] += 1;
-            self.files.get_mut(&DIRECTORY).expect("made above").pages.set(page.page, block);
-            self.mark_node(DIRECTORY, 0);
-            writes.add(self.offset(place), Cause::Metadata, 0);
-        }
-        let changed = self
-            .files
-            .iter()
-            .filter(|(_, file)| file.is_changed || file.is_touched || !file.dirty_nodes.is_empty());
-        for name in changed.map(|(name, _)| *name).collect::<Vec<_>>() {
-            self.mark_inode(name);
-            self.write_nodes(at_ns, name, &mut writes)?;
-        }
-        self.write_tables(&mut writes);
-        let in_segment = u64::from(self.store.shape().segment_blocks);
-        let start = self.areas.packs.start + self.pack * in_segment;
-        self.pack = 1 - self.pack;
-        let head = 1 + self.summary_blocks();
-        (start..start + head).for_each(|block| writes.add(block * BLOCK_BYTES, Cause::Metadata, 0));
-        drop(writes);
-        attached_flush(at_ns, out);
-        let (offset, bytes) = ((start + head) * BLOCK_BYTES, BLOCK_BYTES);
-        out.push(Physical { offset, bytes, ..request(at_ns, Op::Write, Cause::Metadata) });
-        attached_flush(at_ns, out);
-        self.store.release();
-        self.has_changes = false;
-        self.assert_counted();
-        Ok(())
-    }
-
     /// The inode is written with the nodes.
     fn mark_inode(&mut self, name: u32) {
         let file = self.files.get_mut(&name).expect("a file");
         if std::mem::take(&mut file.is_changed) | std::mem::take(&mut file.is_touched) {
             self.mark_node(name, 0);
         }
-    }
-
-    /// Writes blocks of NAT and SIT for entries that the journals have no room for.
-    fn write_tables(&mut self, out: &mut Writes) {
-        if self.nat.len() > NAT_JOURNAL {
-            let entries = std::mem::take(&mut self.nat);
-            let blocks = entries.into_iter().map(|number| u64::from(number) / NAT_ENTRIES);
-            write_table(&self.areas.nat, blocks, self.pack, out);
-        }
-        if self.sit.len() > SIT_JOURNAL {
-            let entries = std::mem::take(&mut self.sit);
-            let blocks = entries.into_iter().map(|segment| u64::from(segment) / SIT_ENTRIES);
-            write_table(&self.areas.sit, blocks, self.pack, out);
-        }
-    }
-
-    /// Blocks of the summaries of the open data logs, compacted where they fit.
-    fn summary_blocks(&self) -> u64 {
-        let in_segment = self.store.shape().segment_blocks;
-        let written = |log| match self.store.open_segment(log) {
-            Some(_) => u64::from(in_segment - self.store.room(log)),
-            None => 0,
-        };
-        let entries: u64 = [HOT_DATA, WARM_DATA, COLD_DATA].into_iter().map(written).sum();
-        if entries <= SUMMARY_FIRST {
-            1
-        } else if entries <= SUMMARY_FIRST + SUMMARY_SECOND {
-            2
-        } else {
-            3
-        }
-    }
-
-    /// Cleans in the foreground while free segments are short (f2fs_balance_fs, f2fs_gc).
-    fn balance(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
-        if self.store.free_segments() > self.reserved_segments + self.segments_for_nodes() {
-            return Ok(());
-        }
-        // Segments in which nothing lives wait for a checkpoint only.
-        let emptied = self.store.victim(Policy::Greedy, at_ns);
-        if emptied.is_some_and(|segment| self.store.live_in(segment) == 0) {
-            self.checkpoint(at_ns, out)?;
-        }
-        let mut rounds = 0;
-        while self.store.free_segments() <= self.reserved_segments + self.segments_for_nodes() {
-            let victim = self.store.victim_that(|segment| self.store.live_in(segment) > 0);
-            let Some(victim) = victim.filter(|_| rounds < self.store.shape().segments) else {
-                return Err(self.store.full().into());
-            };
-            rounds += 1;
-            self.clean(at_ns, victim, out)?;
-            // A few at a time: a checkpoint costs as much as a segment.
-            if rounds % 4 == 0 || self.store.free_segments() <= LOGS as u32 {
-                self.checkpoint(at_ns, out)?;
-            }
-        }
-        if rounds > 0 { self.checkpoint(at_ns, out) } else { Ok(()) }
-    }
-
-    /// Moves what lives in a segment.
-    fn clean(&mut self, at_ns: u64, victim: u32, out: &mut Vec<Physical>) -> Result<(), NoSpace> {
-        let mut live = std::mem::take(&mut self.live);
-        live.clear();
-        self.store.collect(victim, &mut live);
-        let most = self.settings.request_bytes / BLOCK_BYTES;
-        for run in live.chunk_by(|a, b| a.place + 1 == b.place) {
-            for part in run.chunks(most as usize) {
-                let offset = self.offset(part[0].place);
-                let bytes = part.len() as u64 * BLOCK_BYTES;
-                out.push(Physical { offset, bytes, ..request(at_ns, Op::Read, Cause::Clean) });
-            }
-        }
-        let mut writes = Writes::new(at_ns, self.settings.request_bytes, out);
-        for one in &live {
-            let log = match Owner::unpacked(self.owners[one.block as usize]) {
-                Owner::Page(file, page) => {
-                    self.mark_node(file, node_of(page));
-                    COLD_DATA
-                }
-                Owner::Node(file, key) => {
-                    let number = self.files[&file].numbers.get(key).expect("a node has a number");
-                    self.nat.insert(number);
-                    self.store.log_of(victim).max(HOT_NODE)
-                }
-            };
-            let place = self.append(log, one.block, [at_ns, one.written_ns], &mut writes)?;
-            writes.add(self.offset(place), Cause::Clean, 0);
-        }
-        self.written_blocks[1] += live.len() as u64;
-        self.live = live;
-        self.assert_counted();
-        Ok(())
-    }
-
-    /// One step of the cleaner in the background; the time until the next one, ns.
-    fn clean_idle(&mut self, at_ns: u64, out: &mut Vec<Physical>) -> Result<u64, NoSpace> {
-        let cleaner = self.settings.log.cleaner;
-        let Some(policy) = cleaner.policy else { return Ok(u64::MAX - at_ns) };
-        let (least, most) = (cleaner.interval_ns, 2 * cleaner.interval_ns);
-        let is_idle = self.last_write_ns + IDLE_NS <= at_ns;
-        self.sleep_ns = if is_idle && self.has_enough_invalid() {
-            self.sleep_ns.saturating_sub(least).max(least)
-        } else {
-            (self.sleep_ns + least).min(most)
-        };
-        if !is_idle {
-            return Ok(self.sleep_ns);
-        }
-        for _ in 0..cleaner.segments_per_clean {
-            let victim = self.store.victim(policy, at_ns);
-            let blocks = self.store.shape().segment_blocks;
-            let Some(victim) = victim.filter(|one| (1..blocks).contains(&self.store.live_in(*one)))
-            else {
-                // Nothing to do: 300 s with the defaults.
-                return Ok(10 * least);
-            };
-            self.clean(at_ns, victim, out)?;
-        }
-        Ok(self.sleep_ns)
-    }
-
-    /// More than 40 % of the blocks are invalid, and less than 40 % of what could be free is.
-    fn has_enough_invalid(&self) -> bool {
-        let blocks = u64::from(self.store.shape().segment_blocks);
-        let free = u64::from(self.store.free_segments()) * blocks;
-        let total = u64::from(self.store.shape().segments) * blocks;
-        let invalid = total - free - self.store.live_blocks();
-        let reclaimable = free + invalid;
-        invalid as f64 > 0.4 * self.user_blocks as f64 && (free as f64) < 0.4 * reclaimable as f64
     }
 
     fn assert_counted(&self) {
@@ -705,49 +517,4 @@ fn over_provision(segments: u32) -> (u32, u32) {
     };
     let all = shares.into_iter().map(of);
     all.min_by_key(|(reserved, kept)| (*kept, *reserved)).expect("there are shares")
-}
-
-/// Writes blocks of a table of which there are two copies, ascending and each once.
-fn write_table(area: &Range<u64>, blocks: impl Iterator<Item = u64>, copy: u64, out: &mut Writes) {
-    let half = (area.end - area.start) / 2;
-    let blocks: BTreeSet<u64> = blocks.map(|block| block % half).collect();
-    for block in blocks {
-        out.add((area.start + copy * half + block) * BLOCK_BYTES, Cause::Metadata, 0);
-    }
-}
-
-/// Collects blocks into requests: neighbours of one cause are one.
-struct Writes<'a> {
-    at_ns: u64,
-    most_bytes: u64,
-    out: &'a mut Vec<Physical>,
-    /// The request that may still grow is the last one.
-    is_open: bool,
-}
-
-impl<'a> Writes<'a> {
-    fn new(at_ns: u64, most_bytes: u64, out: &'a mut Vec<Physical>) -> Self {
-        Self { at_ns, most_bytes, out, is_open: false }
-    }
-
-    fn add(&mut self, offset: u64, cause: Cause, data_bytes: u64) {
-        let padding_bytes = if cause == Cause::Data { BLOCK_BYTES - data_bytes } else { 0 };
-        if let Some(last) = self.out.last_mut().filter(|_| self.is_open)
-            && last.cause == cause
-            && last.offset + last.bytes == offset
-            && last.bytes < self.most_bytes
-        {
-            last.bytes += BLOCK_BYTES;
-            last.padding_bytes += padding_bytes;
-            return;
-        }
-        self.is_open = true;
-        let bytes = BLOCK_BYTES;
-        self.out.push(Physical {
-            offset,
-            bytes,
-            padding_bytes,
-            ..request(self.at_ns, Op::Write, cause)
-        });
-    }
 }
