@@ -90,7 +90,7 @@ fn batches_take_turns_by_time_and_never_mix_at_the_device() {
     assert!(of(Op::Read).all(|ns| (499 * MS..502 * MS).contains(&ns)), "{starts:?}");
     let writes: Vec<_> = of(Op::Write).collect();
     let request = service_ns(&log[0].1);
-    let expected = (0..7).map(|turn| 12 * request << turn);
+    let expected = (0..7).map(|turn| (12 * request) << turn);
     assert!(expected.zip(&writes).all(|(ns, found)| ns.abs_diff(*found) <= request), "{writes:?}");
     assert!(writes[7..].iter().all(|ns| (120 * MS..127 * MS).contains(ns)), "{writes:?}");
     assert!(writes.len() > 15);

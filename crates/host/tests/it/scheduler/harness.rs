@@ -44,7 +44,9 @@ pub fn request(due: u64, op: Op, offset: u64, len: u32, stream: u16) -> Request 
 pub fn trace_of(requests: &[Request]) -> Trace {
     let streams = (0..8).map(|stream| Stream { name: format!("process{stream}") }).collect();
     let mut trace = Trace { streams, ..Trace::default() };
-    requests.iter().for_each(|request| trace.push(*request));
+    for request in requests {
+        trace.push(*request);
+    }
     trace
 }
 
@@ -213,7 +215,7 @@ pub fn run(scheduled: &mut Scheduled, processes: &[Process], end_ns: u64) -> Vec
             let Process { op, len, from, step, anywhere, .. } = processes[index];
             let count = issued[index];
             let offset = anywhere.map_or(from + count * step, |below| {
-                mixed(from ^ count << 20) % (below >> 12) << 12
+                (mixed(from ^ (count << 20)) % (below >> 12)) << 12
             });
             issued[index] += 1;
             let one = request(at, op, offset, len, index as u16);
