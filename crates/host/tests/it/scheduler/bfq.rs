@@ -80,6 +80,23 @@ fn a_timeout_ends_a_turn_of_a_slow_process() {
     assert!(turns.windows(2).all(|pair| pair[1] - pair[0] <= 127 * MS), "{turns:?}");
 }
 
+#[test]
+fn it_idles_to_save_seeks_or_to_keep_weights() {
+    let share = |rotational, priorities: &[u32], idle_ms| {
+        let mut settings = Settings { rotational, priorities: priorities.to_vec(), ..settings() };
+        settings.bfq.slice_idle = Nanos(idle_ms * MS);
+        let processes = [Process::reader(0, 1, MS), Process::reader(FAR, 8, 0)];
+        let sums = bytes(&settings, &processes, 10_000 * MS);
+        sums[0] as f64 / (sums[0] + sums[1]) as f64
+    };
+    // It reads 4 KiB each 1.1 ms, where the other one reads twelve times as much.
+    assert!(share(true, &[4, 4], 8) > 0.45, "{}", share(true, &[4, 4], 8));
+    assert!(share(false, &[4, 4], 8) < 0.1);
+    assert!(share(true, &[4, 4], 0) < 0.1);
+    let heavy = share(false, &[0, 4], 8);
+    assert!((0.6..0.7).contains(&heavy), "{heavy}");
+}
+
 /// B-WF2Q+ with budgets by the letter, in lists: exact fractions with 2^22 parts of a sector.
 struct Slow {
     all: Vec<Request>,
