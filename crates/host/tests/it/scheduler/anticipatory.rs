@@ -62,6 +62,14 @@ fn it_waits_for_6_ms_at_most() {
     requests[40].offset.0 = 41 * 4096;
     let (_, log) = replay(&settings(), &requests);
     assert_eq!(log[40].0, last + 1);
+    // While it waits, more is near from millisecond to millisecond: 4 MiB, and 8 MiB after one.
+    requests[40].offset.0 = FAR;
+    for (after, issued) in [(MS / 2, 6 * MS), (MS, MS)] {
+        let mut requests = requests.clone();
+        let place = 41 * 4096 + (6 << 20);
+        requests.push(request(completions[39] + after, Op::Read, place, 4096, 2));
+        assert_eq!(replay(&settings(), &requests).1[40].0, completions[39] + issued);
+    }
     // So does what nobody waits for, if its turn is: a batch of reads ends after 500 ms only.
     requests[40].offset.0 = FAR;
     requests[40].op = Op::Write;
@@ -376,7 +384,7 @@ proptest! {
         depth in 1_u32..6,
         antic in prop_oneof![Just(0_u64), 200_000_u64..8_000_000],
         expire in [500_000_u64..8_000_000, 500_000..8_000_000],
-        batch in [500_000_u64..8_000_000, 500_000..30_000_000],
+        batch in [50_000_u64..8_000_000, 50_000..30_000_000],
     ) {
         let mut settings = Settings { depth, ..Settings::new(Kind::Anticipatory) };
         let antic_ns = Nanos(antic);

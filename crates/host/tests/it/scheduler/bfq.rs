@@ -167,9 +167,8 @@ impl Slow {
         let at = |index: usize| self.all[index].offset.0;
         match far(one).cmp(&far(other)) {
             Ordering::Less => one,
-            Ordering::Greater => other,
             Ordering::Equal if at(one) >= at(other) => one,
-            Ordering::Equal => other,
+            Ordering::Greater | Ordering::Equal => other,
         }
     }
 

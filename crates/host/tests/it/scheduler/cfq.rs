@@ -182,7 +182,7 @@ impl Slow {
         self.at_device.iter().filter(|index| own(self.owner(**index))).count()
     }
 
-    fn to_the_end(&mut self, owner: usize, now: u64) {
+    fn line_up(&mut self, owner: usize, now: u64) {
         let others = self.busy().into_iter().filter(|other| *other != owner).count() as i64;
         let base = self.settings.cfq.slice_sync.0 as i64;
         let offset = others * (base + base / 5 * 4 - self.slice(owner));
@@ -209,7 +209,7 @@ impl Slow {
             queue.left = end as i64 - now as i64;
         }
         if !queue.waiting.is_empty() {
-            self.to_the_end(owner, now);
+            self.line_up(owner, now);
         }
     }
 
@@ -234,7 +234,7 @@ impl Rule for Slow {
         queue.waiting.push(index);
         queue.next = Some(next);
         if was_empty {
-            self.to_the_end(owner, now);
+            self.line_up(owner, now);
         }
         if sync {
             let deep = self.is_deep;

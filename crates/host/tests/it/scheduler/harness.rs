@@ -235,7 +235,7 @@ impl Decaying {
     }
 
     pub fn mean(self) -> u64 {
-        if self.0 == 0 { 0 } else { (self.1 + self.0 / 2) / self.0 }
+        (self.1 + self.0 / 2).checked_div(self.0).unwrap_or(0)
     }
 
     /// A seek, of which the part beyond four means and 2 Mi sectors (128 Ki later) does not count.
@@ -257,11 +257,7 @@ pub fn elevator(all: &[Request], head: u64, back: u64, one: usize, other: usize)
         let behind = is_behind(index);
         (behind, if behind { at(index) } else { way(index) })
     };
-    match key(one).cmp(&key(other)) {
-        std::cmp::Ordering::Less => one,
-        std::cmp::Ordering::Greater => other,
-        std::cmp::Ordering::Equal => one,
-    }
+    if key(one) <= key(other) { one } else { other }
 }
 
 /// What such an elevator that has taken `taken` takes next of `rest`: a neighbour, or the lowest.
