@@ -13,6 +13,8 @@
 //! What is due at the same moment is one batch, as a task with a plug submits it: it is merged
 //! first and sorted then. At one moment completions come first, then timers, then arrivals.
 //!
+//! Times are ns where the kernels count ticks.
+//!
 //! Not modelled: merging two waiting entries once a third has closed the gap; priorities beside
 //! `priorities`; control groups; the processor time of a scheduler.
 //!
