@@ -426,6 +426,18 @@ mod tests {
     }
 
     #[test]
+    fn a_scheduler_has_the_defaults_of_its_kernel() {
+        let text = "[file_system]\nkind = \"ext4\"\n[scheduler]\nkind = \"cfq\"\n\
+                    priorities = [0, 7]\n[scheduler.cfq]\nslice_idle = \"0\"\n";
+        let found = Spec::from_toml(text, "stack.toml").unwrap().scheduler.unwrap();
+        let mut expected = scheduler::Settings::new(scheduler::Kind::Cfq);
+        expected.priorities = vec![0, 7];
+        expected.cfq.slice_idle = Nanos(0);
+        assert_eq!(found, expected);
+        assert_eq!((found.nr_requests(), found.plugging()), (128, scheduler::Plugging::Legacy));
+    }
+
+    #[test]
     fn mistakes_are_found_with_their_line() {
         check("", "stack.toml:1: no section: a stack has");
         check("[page_cache]\nmemory = \"1GiB\"\n", "stack.toml:2: page_cache.memory: a page cache");
@@ -438,6 +450,16 @@ mod tests {
         let text = "[file_system]\nkind = \"ext4\"\n[page_cache]\nmemory = \"1MiB\"\n\
                     dirty_background = 0.5\n";
         check(text, "stack.toml:5: page_cache.dirty_background: it is from");
+        let text = "[scheduler]\nkind = \"noop\"\n[file_system]\nkind = \"ext4\"\n";
+        check(text, "stack.toml:2: unknown variant `noop`");
+        let text = "[file_system]\nkind = \"ext4\"\n[scheduler]\ndepth = 0\n";
+        check(text, "stack.toml:4: scheduler.depth: a device holds");
+        let text = "[file_system]\nkind = \"ext4\"\n[scheduler]\nkind = \"bfq\"\n\
+                    write_back_throttling = true\n";
+        check(text, "stack.toml:5: scheduler.write_back_throttling: bfq turns it off");
+        let text = "[file_system]\nkind = \"ext4\"\n[scheduler]\n[scheduler.bfq]\n\
+                    max_budget = 0\n";
+        check(text, "stack.toml:5: scheduler.max_budget: a budget has");
         let text = "[file_system]\nkind = \"ext4\"\njournal_size = \"1000\"\n";
         check(text, "stack.toml:3: file_system.journal_size: a journal is");
         let text = "[file_system]\nkind = \"nilfs2\"\n";

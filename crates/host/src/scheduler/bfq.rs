@@ -8,8 +8,9 @@
 //! device up: its budget is used, it is empty, or `timeout` is over. Its next budget follows why.
 //!
 //! Not modelled: `low_latency` (weights that are raised for interactive and for soft real-time
-//! processes), queues that are merged, injection of requests of others while a queue idles, and the
-//! estimate of the peak rate: `max_budget` is that of the kernel before its first estimate.
+//! processes), queues that are merged, requests of others injected while a queue idles, limits on
+//! tags, and the estimate of the peak rate: `max_budget` is that of the kernel before its first
+//! estimate.
 
 use serde::Deserialize;
 use units::{Bytes, Nanos};

@@ -184,7 +184,7 @@ impl Scheduled {
             self.unplug_at = self.unplug_at.or(Some(self.clock + UNPLUG_NS));
         }
         let mut awaited = self.flush.is_some();
-        for id in std::mem::take(&mut self.plugged) {
+        for id in self.plugged.drain(..) {
             awaited |= self.pool[id].sync;
             self.policy.enqueue(self.clock, id, &mut self.pool);
             self.queued += 1;
@@ -316,38 +316,40 @@ impl Scheduled {
         }
     }
 
-    /// The next completion at or before `until`, which goes on only then.
-    ///
-    /// At one time the order is: completions of the device, timers, what arrived. So the answer
-    /// does not depend on how often it is asked.
+    /// The next completion at or before `until`.
     fn next(&mut self, until: u64) -> Option<(u64, u64, Path)> {
-        loop {
-            if self.ready.front().is_some_and(|(at, ..)| *at <= until) {
-                return self.ready.pop_front();
-            }
-            if until == u64::MAX && self.open == 0 && self.flush.is_none() {
-                self.assert_idle();
-                return None;
-            }
-            let timer = self.next_timer().unwrap_or(u64::MAX).max(self.clock);
-            let moment = if self.plugged.is_empty() { u64::MAX } else { self.clock };
-            let limit = until.min(timer).min(moment);
-            if let Some((at, id, path)) = self.below.next_completion(limit, &self.pool) {
-                assert!(at >= self.clock, "time runs back");
-                self.clock = at;
-                self.complete(id, &path);
-                continue;
-            }
-            assert!(limit < u64::MAX, "what is open completes");
-            self.clock = self.clock.max(limit);
-            if timer <= limit {
-                self.timers();
-            } else if moment <= limit && until > limit {
-                self.end_of_moment();
-            } else {
-                return None;
-            }
+        while self.ready.is_empty() && self.step(until) {}
+        self.ready.pop_front_if(|(at, ..)| *at <= until)
+    }
+
+    /// Does what happens next, at or before `until`; `false` where that is nothing.
+    ///
+    /// At one time the order is: completions of the device, timers, what arrived. The last waits
+    /// until time goes on, so the answers do not depend on how often they are asked for.
+    fn step(&mut self, until: u64) -> bool {
+        if until == u64::MAX && self.open == 0 && self.flush.is_none() {
+            self.assert_idle();
+            return false;
         }
+        let timer = self.next_timer().unwrap_or(u64::MAX).max(self.clock);
+        let moment = if self.plugged.is_empty() { u64::MAX } else { self.clock };
+        let limit = until.min(timer).min(moment);
+        if let Some((at, id, path)) = self.below.next_completion(limit, &self.pool) {
+            assert!(at >= self.clock, "time runs back");
+            self.clock = at;
+            self.complete(id, &path);
+            return true;
+        }
+        assert!(limit < u64::MAX, "what is open completes");
+        self.clock = self.clock.max(limit);
+        if timer <= limit {
+            self.timers();
+        } else if moment <= limit && until > limit {
+            self.end_of_moment();
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Nothing happens any more: what arrived is complete.
@@ -361,15 +363,9 @@ impl Scheduled {
 impl Queued for Scheduled {
     fn arrive(&mut self, now: Nanos, ticket: u64, request: &Request) {
         // What completes until then is kept for whoever asks.
-        let mut before = VecDeque::new();
-        while let Some(found) = self.next(now.0) {
-            before.push_back(found);
-        }
-        std::mem::swap(&mut self.ready, &mut before);
-        assert!(before.is_empty() && now.0 >= self.clock, "time runs back");
-        if now.0 > self.clock {
-            self.clock = now.0;
-        }
+        while self.step(now.0) {}
+        assert!(now.0 >= self.clock, "time runs back");
+        self.clock = now.0;
         self.counts.requests += 1;
         if request.op != Op::Flush {
             self.counts.bytes += u64::from(request.len);

@@ -167,9 +167,8 @@ impl Kyber {
     fn adjust_other(&mut self, best: Option<Status>, seen: bool) {
         let Domain { tokens, most, .. } = &mut self.domains[OTHER];
         let depth = match best {
-            None => *tokens + 2,
             Some(_) if !seen => *tokens,
-            Some(Status::Great) => *tokens + 2,
+            None | Some(Status::Great) => *tokens + 2,
             Some(Status::Good) => *tokens + 1,
             Some(Status::Bad) => *tokens - (*tokens / 4).max(1),
             Some(Status::Awful) => *tokens / 2,

@@ -169,7 +169,7 @@ impl Pool {
 }
 
 /// Entries in an order of arrival.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct List {
     front: Id,
     back: Id,

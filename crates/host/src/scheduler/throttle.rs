@@ -149,7 +149,7 @@ impl Throttle {
     }
 
     fn background(&self) -> u32 {
-        if self.depth <= 2 { 1 } else { (self.depth + 3) / 4 }
+        if self.depth <= 2 { 1 } else { self.depth.div_ceil(4) }
     }
 
     fn in_flight(&self, kind: usize) -> u32 {

@@ -115,7 +115,7 @@ fn runs(settings: &Settings, requests: &[Request], count: usize) -> Vec<i32> {
 #[test]
 fn a_constant_backlog_is_served_32_reads_to_16_writes() {
     for kind in [Kind::Deadline, Kind::MqDeadline] {
-        let op = |at: u64| if at % 2 == 0 { Op::Read } else { Op::Write };
+        let op = |at: u64| if at.is_multiple_of(2) { Op::Read } else { Op::Write };
         let backlog: Vec<_> = (0..400).map(|at| request(0, op(at), at << 20, 4096, 0)).collect();
         let mut settings = settings(kind);
         // mq-deadline starts as if it had been writing.

@@ -1,7 +1,7 @@
 //! What all schedulers share: merging, plugs, the bound, flushes, and what is conserved.
 
 use host::scheduler::{Kind, Plugging, Scheduled, Settings};
-use model::observe::{Deaf, Path};
+use model::observe::{Activity, Cause, Deaf, Path, Probe, Span, Track};
 use model::{Device, Queued};
 use proptest::prelude::*;
 use trace::{Op, Request};
@@ -257,6 +257,75 @@ proptest! {
             for ((path, at), request) in paths.iter().zip(&found).zip(&requests) {
                 prop_assert_eq!(path.total(), at - request.due.0);
             }
+        }
+    }
+}
+
+/// [`Recorder`] that tells what it does.
+#[derive(Default)]
+struct Telling(Recorder);
+
+impl Device for Telling {
+    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
+        self.0.submit(now, request)
+    }
+
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        let at = self.submit(now, request);
+        let start = at.0 - service_ns(request);
+        probe.span(&Span::new(Track::server(0), Activity::from(request.op), start, at.0));
+        let mut path = Path::of(Cause::Queue, start - now.0);
+        path.spend(Cause::Medium, at.0 - start);
+        (at, path)
+    }
+}
+
+/// By request: when the device was done with it.
+#[derive(Default)]
+struct Heard {
+    request: usize,
+    ends: Vec<(usize, u64)>,
+}
+
+impl Probe for Heard {
+    fn request(&mut self, index: usize) {
+        self.request = index;
+    }
+    fn span(&mut self, span: &Span) {
+        self.ends.push((self.request, span.end_ns));
+    }
+}
+
+proptest! {
+    /// What the device tells is passed on under the name of the first request of those merged.
+    #[test]
+    fn a_probe_hears_the_device_by_request(requests in anything(), nested in any::<bool>()) {
+        let (trace, count) = (trace_of(&requests), requests.len());
+        let inner = Settings { depth: 65_536, ..plain() };
+        for settings in KINDS.into_iter().flat_map(variants) {
+            let mut below: Box<dyn Device> = Box::new(Telling::default());
+            if nested {
+                below = Box::new(Scheduled::new(below, &inner));
+            }
+            let mut above = Scheduled::new(below, &settings);
+            let (mut found, mut paths) = (vec![0; count], vec![Path::EMPTY; count]);
+            let mut heard = Heard::default();
+            above.submit_due_observed(&trace, 0..count, &mut found, &mut paths, &mut heard);
+            let counters = above.counters();
+            let merged = counters.iter().find(|counter| counter.name.contains("merged"));
+            prop_assert_eq!(heard.ends.len() as u64 + merged.unwrap().value, count as u64);
+            for (request, end) in &heard.ends {
+                prop_assert_eq!(found[*request], *end);
+            }
+            // All of them were watched from the first one on: no time is left unexplained.
+            prop_assert!(paths.iter().all(|path| path.get(Cause::Unknown) == 0));
+            let medium: u64 = heard.ends.iter().map(|(index, _)| paths[*index].get(Cause::Medium)).sum();
+            prop_assert!(medium > 0);
         }
     }
 }

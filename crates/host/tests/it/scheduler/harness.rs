@@ -44,7 +44,9 @@ pub fn request(due: u64, op: Op, offset: u64, len: u32, stream: u16) -> Request 
 pub fn trace_of(requests: &[Request]) -> Trace {
     let streams = (0..8).map(|stream| Stream { name: format!("process{stream}") }).collect();
     let mut trace = Trace { streams, ..Trace::default() };
-    requests.iter().for_each(|request| trace.push(*request));
+    for request in requests {
+        trace.push(*request);
+    }
     trace
 }
 
@@ -213,12 +215,60 @@ pub fn run(scheduled: &mut Scheduled, processes: &[Process], end_ns: u64) -> Vec
             let Process { op, len, from, step, anywhere, .. } = processes[index];
             let count = issued[index];
             let offset = anywhere.map_or(from + count * step, |below| {
-                mixed(from ^ count << 20) % (below >> 12) << 12
+                (mixed(from ^ (count << 20)) % (below >> 12)) << 12
             });
             issued[index] += 1;
             let one = request(at, op, offset, len, index as u16);
             scheduled.arrive(Nanos(at), arrived.len() as u64, &one);
             arrived.push((index, at));
         }
+    }
+}
+
+/// A decaying mean of the kernel, as (weight, total): 7/8 of what was, 1/8 of what is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Decaying(pub u64, pub u64);
+
+impl Decaying {
+    pub fn add(&mut self, sample: u64) {
+        *self = Self((7 * self.0 + 256) / 8, (7 * self.1 + 256 * sample) / 8);
+    }
+
+    pub fn mean(self) -> u64 {
+        (self.1 + self.0 / 2).checked_div(self.0).unwrap_or(0)
+    }
+
+    /// A seek, of which the part beyond four means and 2 Mi sectors (128 Ki later) does not count.
+    pub fn add_seek(&mut self, bytes: u64) {
+        let beyond = if self.0 <= 60 { 1 << 30 } else { 1 << 26 };
+        self.add(bytes.min(4 * self.mean() + beyond));
+    }
+}
+
+/// Which of two requests of a one-way elevator at `head` is next; it may go back by `back` bytes,
+/// each of which counts twice.
+pub fn elevator(all: &[Request], head: u64, back: u64, one: usize, other: usize) -> usize {
+    let at = |index: usize| all[index].offset.0;
+    let is_behind = |index: usize| at(index) + back < head;
+    let way = |index: usize| {
+        if at(index) >= head { at(index) - head } else { 2 * (head - at(index)) }
+    };
+    let key = |index: usize| {
+        let behind = is_behind(index);
+        (behind, if behind { at(index) } else { way(index) })
+    };
+    if key(one) <= key(other) { one } else { other }
+}
+
+/// What such an elevator that has taken `taken` takes next of `rest`: a neighbour, or the lowest.
+pub fn neighbour(all: &[Request], back: u64, taken: usize, rest: &[usize]) -> Option<usize> {
+    let at = |index: &usize| all[*index].offset.0;
+    let (place, head) = (at(&taken), at(&taken) + u64::from(all[taken].len));
+    let above = rest.iter().copied().filter(|index| at(index) > place).min_by_key(at);
+    let above = above.or(rest.iter().copied().min_by_key(at));
+    let below = rest.iter().copied().filter(|index| at(index) < place).max_by_key(at);
+    match (above, below) {
+        (Some(above), Some(below)) => Some(elevator(all, head, back, above, below)),
+        (above, below) => above.or(below),
     }
 }

@@ -8,4 +8,5 @@ mod disk;
 mod front;
 mod harness;
 mod kyber;
+mod published;
 mod throttle;
