@@ -31,11 +31,10 @@ use model::Device;
 use model::queued::Ahead;
 use trace::{Op, Request};
 
-pub use map::Unfit;
 pub use runner::Traffic;
 pub use settings::{
     COLUMN_BYTES, Controller, Copies, Level, MOST_MEMBERS, Protection, ReadBalance, Rebuild,
-    Settings, Update,
+    Settings, Unfit, Update,
 };
 pub(crate) use spec::VolumeSpec;
 
