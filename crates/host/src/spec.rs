@@ -1,4 +1,5 @@
-//! `stack.toml`: the sections `[page_cache]`, `[file_system]` and `[volume]`.
+//! `stack.toml`: the sections `[page_cache]`, `[file_system]`, `[volume]` and
+//! `[cache_device]`.
 
 use serde::Deserialize;
 use units::{Bytes, Nanos};
@@ -7,6 +8,7 @@ use crate::Error;
 use crate::file_system::{self, BLOCK_BYTES, Journal, Kind, Sync};
 use crate::page_cache::replacement::Policy;
 use crate::page_cache::{self, PAGE_BYTES};
+use crate::volume::cache::{CacheSettings, CacheSpec};
 use crate::volume::{self, VolumeSpec};
 
 /// A host stack as text.
@@ -18,6 +20,8 @@ pub struct Spec {
     pub file_system: file_system::Settings,
     /// The volume below the file system; without one that is the device itself.
     pub volume: Option<volume::Settings>,
+    /// The fast device in front of that.
+    pub cache_device: Option<CacheSettings>,
     /// What a flush of the trace is.
     pub sync: Sync,
     /// What the files are before the first request.
@@ -45,6 +49,8 @@ struct Document {
     file_system: FileSystemSpec,
     #[serde(default)]
     volume: Option<VolumeSpec>,
+    #[serde(default)]
+    cache_device: Option<CacheSpec>,
 }
 
 #[derive(Deserialize)]
@@ -93,7 +99,9 @@ impl Spec {
             let file_system = document.file_system.settings()?;
             let volume = document.volume.map(VolumeSpec::settings).transpose();
             let volume = volume.map_err(|unfit| (unfit.field, unfit.cause))?;
-            Ok(Self { page_cache, file_system, volume, sync, files })
+            let cache_device = document.cache_device.map(CacheSpec::settings).transpose();
+            let cache_device = cache_device.map_err(|unfit| (unfit.field, unfit.cause))?;
+            Ok(Self { page_cache, file_system, volume, cache_device, sync, files })
         });
         made.map_err(|(field, cause)| Error::Impossible {
             path: path.to_owned(),
@@ -282,6 +290,15 @@ mod tests {
             ..volume::Settings::new(volume::Level::Raid10, 6)
         };
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_cache_device_has_the_defaults_of_bcache() {
+        let text = format!("{FILES}[cache_device]\nsize = \"1GiB\"\n");
+        let spec = Spec::from_toml(&text, "stack.toml").unwrap();
+        assert_eq!(spec.cache_device, Some(CacheSettings::new(1 << 30)));
+        let text = format!("{text}mode = \"write_back\"\ndirty_target = 0.8\n");
+        check(&text, "stack.toml:6: cache_device.dirty_target: it is from 0");
     }
 
     #[test]

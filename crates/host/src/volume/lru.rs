@@ -48,11 +48,6 @@ impl<V> Lru<V> {
         Some(&mut self.nodes[at as usize].value)
     }
 
-    /// The value of `key` for a change that is no use of it.
-    pub fn get_mut(&mut self, key: u64) -> Option<&mut V> {
-        self.index.get(&key).map(|at| &mut self.nodes[*at as usize].value)
-    }
-
     /// Whether the next new key makes it forget one.
     pub fn is_full(&self) -> bool {
         self.index.len() >= self.most

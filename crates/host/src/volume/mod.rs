@@ -10,6 +10,7 @@
 //! Invariants, asserted in release: requests in = completions out; every byte asked for is read
 //! once and written to every copy; what members were handed they have done.
 
+pub mod cache;
 mod device;
 mod gate;
 mod lru;
