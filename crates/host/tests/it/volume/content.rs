@@ -2,8 +2,8 @@
 //! lost, and after they were rebuilt.
 //!
 //! The array below does what a plan says and nothing else: parity is worked out of blocks that the
-//! plan reads, that it writes, or that the stripe cache keeps; a block that is needed and is none of
-//! these ends the test.
+//! plan reads, that it writes, or that the stripe cache keeps; a block that is needed and is none
+//! of these ends the test.
 
 use std::collections::BTreeMap;
 
