@@ -2,8 +2,9 @@
 //!
 //! Pure: no devices, no time. As bcache does it (drivers/md/bcache, Kernel documentation
 //! admin-guide/bcache.rst):
-//! - the fast device is cut into buckets; data are appended to the open bucket, whatever their
-//!   place on the slow device, and a new version of a page goes to a new place;
+//! - the fast device is cut into buckets; data are appended to an open bucket, whatever their place
+//!   on the slow device, and a new version of a page goes to a new place. Dirty and clean pages
+//!   have an open bucket each (bcache has one per task and sorts them out later);
 //! - a bucket is taken again as a whole, the one used longest ago that holds nothing dirty;
 //! - streams longer than the cutoff pass by the cache; what they write is forgotten here;
 //! - in write-back mode dirty pages are written home in the order of their addresses, and while
@@ -74,11 +75,12 @@ pub struct Pages {
     cutoff_bytes: u64,
     dirty_through: f64,
     index: HashMap<u64, Slot>,
-    /// Buckets that are full, by their number.
-    full: Lru<()>,
+    /// Buckets that are full and hold nothing dirty, by their number.
+    clean: Lru<()>,
     buckets: Vec<Bucket>,
     free: VecDeque<u32>,
-    open: Option<u32>,
+    /// The bucket that is being filled, of clean and of dirty pages.
+    open: [Option<u32>; 2],
     dirty: BTreeSet<u64>,
     /// Where the last write home ended.
     cursor: u64,
@@ -102,10 +104,10 @@ impl Pages {
             cutoff_bytes: settings.sequential_cutoff_bytes,
             dirty_through: settings.dirty_through,
             index: HashMap::new(),
-            full: Lru::new(count as usize),
+            clean: Lru::new(count as usize),
             buckets: vec![Bucket::default(); count as usize],
             free: (1..count).collect(),
-            open: None,
+            open: [None; 2],
             dirty: BTreeSet::new(),
             cursor: 0,
             streams: VecDeque::new(),
@@ -155,7 +157,7 @@ impl Pages {
         for (page, start, end) in pieces(offset, bytes) {
             let bytes = end - start;
             if let Some(slot) = self.index.get(&page).copied() {
-                self.full.touch(u64::from(slot.bucket));
+                self.clean.touch(u64::from(slot.bucket));
                 self.counts.hit_bytes += bytes;
                 let offset = self.place(slot) + start % PAGE_BYTES;
                 plan.push(Stage::Fetch, Part { member: FAST, op: Op::Read, offset, bytes });
@@ -217,7 +219,7 @@ impl Pages {
     /// Puts a page into the cache at a new place. If every bucket is dirty it does not; then a
     /// dirty page that is written in part is written where it is, any other is forgotten.
     fn append(&mut self, page: u64, start: u64, end: u64, dirty: bool, plan: &mut Plan) -> bool {
-        let Some(bucket) = self.open_bucket() else {
+        let Some(bucket) = self.open_bucket(dirty) else {
             let slot = self.index.get(&page).copied();
             match slot.filter(|slot| slot.dirty && end - start < PAGE_BYTES) {
                 Some(slot) => {
@@ -242,20 +244,18 @@ impl Pages {
         let (offset, bytes) = (self.place(slot) + start % PAGE_BYTES, end - start);
         plan.push(Stage::Store, Part { member: FAST, op: Op::Write, offset, bytes });
         if self.buckets[bucket as usize].pages.len() == self.per_bucket {
-            self.open = None;
-            self.full.insert(u64::from(bucket), ());
-            self.free_if_empty(bucket);
+            self.open[usize::from(dirty)] = None;
+            self.settle(bucket);
         }
         true
     }
 
     /// The bucket that is being filled; the one used longest ago is taken again if none is free.
-    fn open_bucket(&mut self) -> Option<u32> {
-        if self.open.is_none() {
+    fn open_bucket(&mut self, dirty: bool) -> Option<u32> {
+        let open = usize::from(dirty);
+        if self.open[open].is_none() {
             if self.free.is_empty() {
-                let clean = |bucket: u64| self.buckets[bucket as usize].dirty == 0;
-                let oldest = self.full.oldest_first().map(|(bucket, ())| bucket);
-                let victim = oldest.into_iter().find(|bucket| clean(*bucket))? as u32;
+                let victim = self.clean.oldest_first().next()?.0 as u32;
                 let pages = std::mem::take(&mut self.buckets[victim as usize].pages);
                 for (page, index) in pages.into_iter().zip(0..) {
                     let slot = self.index.get(&page);
@@ -264,13 +264,12 @@ impl Pages {
                     }
                 }
                 self.buckets[victim as usize].live = 0;
-                self.full.remove(u64::from(victim));
-                self.free.push_back(victim);
+                self.settle(victim);
                 self.counts.reused_buckets += 1;
             }
-            self.open = self.free.pop_front();
+            self.open[open] = self.free.pop_front();
         }
-        self.open
+        self.open[open]
     }
 
     /// Drops a page.
@@ -282,15 +281,24 @@ impl Pages {
             bucket.dirty -= 1;
             self.dirty.remove(&page);
         }
-        self.free_if_empty(slot.bucket);
+        self.settle(slot.bucket);
     }
 
-    fn free_if_empty(&mut self, bucket: u32) {
+    /// Puts a bucket that is not being filled where it belongs: free, clean, or neither.
+    fn settle(&mut self, bucket: u32) {
+        if self.open.contains(&Some(bucket)) {
+            return;
+        }
+        let number = u64::from(bucket);
         let entry = &mut self.buckets[bucket as usize];
-        if entry.live == 0 && self.open != Some(bucket) {
+        if entry.live == 0 {
             entry.pages.clear();
-            self.full.remove(u64::from(bucket));
+            self.clean.remove(number);
             self.free.push_back(bucket);
+        } else if entry.dirty > 0 {
+            self.clean.remove(number);
+        } else if self.clean.peek(number).is_none() {
+            self.clean.insert(number, ());
         }
     }
 
@@ -309,6 +317,7 @@ impl Pages {
             slot.dirty = false;
             let slot = *slot;
             self.buckets[slot.bucket as usize].dirty -= 1;
+            self.settle(slot.bucket);
             let (offset, bytes) = (self.place(slot), PAGE_BYTES);
             plan.push(Stage::Fetch, Part { member: FAST, op: Op::Read, offset, bytes });
             let offset = page * PAGE_BYTES;
@@ -326,7 +335,11 @@ impl Pages {
             |of: fn(&Bucket) -> u32| self.buckets.iter().map(|b| of(b) as usize).sum::<usize>();
         assert_eq!(sum(|bucket| bucket.live), self.index.len(), "live pages");
         assert_eq!(sum(|bucket| bucket.dirty), self.dirty.len(), "dirty pages");
-        let known = self.free.len() + self.full.len() + usize::from(self.open.is_some());
+        let open: Vec<u32> = self.open.iter().flatten().copied().collect();
+        let dirty = (0..)
+            .zip(&self.buckets)
+            .filter(|(number, bucket)| bucket.dirty > 0 && !open.contains(number));
+        let known = self.free.len() + self.clean.len() + open.len() + dirty.count();
         assert_eq!(known + 1, self.buckets.len(), "buckets");
     }
 }
