@@ -1,5 +1,6 @@
 //! Volumes from outside.
 
+mod balance;
 mod cache;
 mod closed_forms;
 mod content;
