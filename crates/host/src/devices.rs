@@ -1,14 +1,25 @@
-//! What stands below the file system: a scheduler for every device, and the volume over them.
+//! What stands below the file system: a scheduler for every device, the volume over them, and a fast
+//! device in front.
 
 use model::Device;
 use units::Bytes;
 
+use crate::volume::cache::CacheDevice;
 use crate::volume::map::Map;
 use crate::volume::{Protection, Volume};
 use crate::{Error, Scheduled, Spec};
 
+/// A device that a stack needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// A member of the volume, from 0; a journal is the last one. Member 0 where there is no volume.
+    Member(usize),
+    /// The fast device in front, by its name.
+    Cache(&'a str),
+}
+
 impl Spec {
-    /// How many devices it needs: the members of its volume and a journal, or one.
+    /// How many devices it needs beside a cache: the members of its volume and a journal, or one.
     pub fn devices(&self) -> usize {
         self.volume.as_ref().map_or(1, |volume| {
             let has_journal = matches!(volume.protection, Protection::Journal { .. });
@@ -26,23 +37,98 @@ impl Spec {
         Ok(Map::new(volume, &members)?.capacity().map(Bytes))
     }
 
-    /// The whole as one device; `make` makes the one of a number below [`Spec::devices`].
+    /// The whole as one device; `make` makes each device that it needs.
     ///
     /// # Errors
-    /// Where the devices make no such volume.
+    /// Where the devices make no such volume, or do not fit behind such a cache.
     pub fn device(
         &self,
-        mut make: impl FnMut(usize) -> Box<dyn Device>,
+        mut make: impl FnMut(Part<'_>) -> Box<dyn Device>,
     ) -> Result<Box<dyn Device>, Error> {
-        let mut scheduled = |number| -> Box<dyn Device> {
-            let device = make(number);
+        let mut scheduled = |part| -> Box<dyn Device> {
+            let device = make(part);
             match &self.scheduler {
                 Some(settings) => Box::new(Scheduled::new(device, settings)),
                 None => device,
             }
         };
-        let Some(volume) = &self.volume else { return Ok(scheduled(0)) };
-        let members = (0..self.devices()).map(scheduled).collect();
-        Ok(Box::new(Volume::new(members, volume)?))
+        let fast = self.cache_device.as_ref().map(|(name, _)| scheduled(Part::Cache(name)));
+        let mut members: Vec<_> =
+            (0..self.devices()).map(|number| scheduled(Part::Member(number))).collect();
+        let below: Box<dyn Device> = match &self.volume {
+            Some(volume) => Box::new(Volume::new(members, volume)?),
+            None => members.pop().expect("one where there is no volume"),
+        };
+        Ok(match (fast, &self.cache_device) {
+            (Some(fast), Some((_, settings))) => Box::new(CacheDevice::new(fast, below, settings)?),
+            _ => below,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::{Op, Request};
+    use units::Nanos;
+
+    use super::*;
+
+    /// One request after the other, each for so many ns.
+    struct Constant(u64, u64);
+
+    impl Device for Constant {
+        fn submit(&mut self, now: Nanos, _: &Request) -> Nanos {
+            self.1 = self.1.max(now.0) + self.0;
+            Nanos(self.1)
+        }
+    }
+
+    fn made(text: &str) -> (Box<dyn Device>, Vec<String>) {
+        let spec = Spec::from_toml(text, "stack.toml").expect(text);
+        let mut parts = Vec::new();
+        let device = spec.device(|part| {
+            parts.push(format!("{part:?}"));
+            Box::new(Constant(if matches!(part, Part::Cache(_)) { 1000 } else { 100_000 }, 0))
+        });
+        (device.expect(text), parts)
+    }
+
+    fn read(device: &mut dyn Device, at: u64, offset: u64) -> u64 {
+        let (due, offset) = (Nanos(at), Bytes(offset));
+        device.submit(due, &Request { due, offset, len: 4096, op: Op::Read, stream: 0 }).0 - at
+    }
+
+    #[test]
+    fn members_work_side_by_side() {
+        let (mut device, parts) =
+            made("[volume]\nlevel = \"raid0\"\nmembers = 2\nchunk = \"4KiB\"\n");
+        assert_eq!(parts, ["Member(0)", "Member(1)"]);
+        let taken = [0, 4096, 8192].map(|offset| read(device.as_mut(), 0, offset));
+        assert_eq!(taken, [100_000, 100_000, 200_000]);
+    }
+
+    #[test]
+    fn a_journal_is_one_device_more() {
+        let text = "[volume]\nlevel = \"raid5\"\nmembers = 3\nwrite_hole = \"journal\"\n";
+        assert_eq!(made(text).1.last().unwrap(), "Member(3)");
+    }
+
+    #[test]
+    fn what_was_read_is_read_from_the_cache_again() {
+        let text =
+            "[scheduler]\nkind = \"none\"\n[cache_device]\ndevice = \"fast\"\nsize = \"1GiB\"\n";
+        let (mut device, parts) = made(text);
+        assert_eq!(parts, ["Cache(\"fast\")", "Member(0)"]);
+        let first = read(device.as_mut(), 0, 0);
+        let again = read(device.as_mut(), 1_000_000, 0);
+        assert!(first >= 100_000 && again == 1000, "{first} {again}");
+    }
+
+    #[test]
+    fn capacity_is_that_of_the_volume() {
+        let text = "[volume]\nlevel = \"raid1\"\nmembers = 2\n";
+        let spec = Spec::from_toml(text, "stack.toml").unwrap();
+        assert_eq!(spec.capacity(Some(Bytes(1 << 30))).unwrap(), Some(Bytes(1 << 30)));
+        assert_eq!(spec.capacity(None).unwrap(), None);
     }
 }

@@ -19,6 +19,7 @@ mod spec;
 mod stack;
 pub mod volume;
 
+pub use devices::Part;
 pub use error::Error;
 pub use scheduler::Scheduled;
 pub use spec::{FileLayer, Files, Spec};

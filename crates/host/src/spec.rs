@@ -1,4 +1,5 @@
-//! `stack.toml`: the sections `[page_cache]`, `[file_system]`, `[scheduler]` and `[volume]`.
+//! `stack.toml`: the sections `[page_cache]`, `[file_system]`, `[scheduler]`, `[volume]` and
+//! `[cache_device]`.
 
 use serde::Deserialize;
 use units::{Bytes, Nanos};
@@ -9,6 +10,7 @@ use crate::file_system::{self, BLOCK_BYTES, Journal, Kind, Sync};
 use crate::page_cache::replacement::Policy;
 use crate::page_cache::{self, PAGE_BYTES};
 use crate::scheduler;
+use crate::volume::cache::{CacheSettings, CacheSpec};
 use crate::volume::{self, VolumeSpec};
 
 /// A host stack as text.
@@ -20,6 +22,8 @@ pub struct Spec {
     pub scheduler: Option<scheduler::Settings>,
     /// The volume below the file system; without one that is the device itself.
     pub volume: Option<volume::Settings>,
+    /// The fast device in front of that: its name, and how it is used.
+    pub cache_device: Option<(String, CacheSettings)>,
 }
 
 /// From calls on files to requests.
@@ -59,6 +63,8 @@ struct Document {
     scheduler: Option<scheduler::Settings>,
     #[serde(default)]
     volume: Option<VolumeSpec>,
+    #[serde(default)]
+    cache_device: Option<CacheSpec>,
 }
 
 #[derive(Deserialize)]
@@ -133,9 +139,17 @@ impl Spec {
         })?;
         if matches!(
             document,
-            Document { page_cache: None, file_system: None, scheduler: None, volume: None }
+            Document {
+                page_cache: None,
+                file_system: None,
+                scheduler: None,
+                volume: None,
+                cache_device: None
+            }
         ) {
-            let cause = "no section: a stack has [file_system], [scheduler] or [volume]".to_owned();
+            let cause = "no section: a stack has [file_system], [scheduler], [volume] or \
+                         [cache_device]"
+                .to_owned();
             return Err(Error::Syntax { path: path.to_owned(), line: 1, cause });
         }
         let made = document.settings();
@@ -163,7 +177,12 @@ impl Document {
         self.scheduler.as_ref().map_or(Ok(()), scheduler::Settings::check)?;
         let volume = self.volume.map(VolumeSpec::settings).transpose();
         let volume = volume.map_err(|unfit| (unfit.field, unfit.cause))?;
-        Ok(Spec { file_layer, scheduler: self.scheduler, volume })
+        let cache_device = self.cache_device.map(|spec| {
+            let device = spec.device.clone();
+            spec.settings().map(|settings| (device, settings))
+        });
+        let cache_device = cache_device.transpose().map_err(|unfit| (unfit.field, unfit.cause))?;
+        Ok(Spec { file_layer, scheduler: self.scheduler, volume, cache_device })
     }
 }
 
@@ -387,22 +406,29 @@ impl CleanerSpec {
     }
 }
 
-/// The line, from 1, of `section.key`; that of the section where the key stands elsewhere.
+/// The line, from 1, of `section.key`, or of the key in a section below it; that of the section
+/// where the key stands nowhere.
 fn line_of(text: &str, field: &str) -> usize {
     let (section, key) = field.rsplit_once('.').expect("a field stands in a section");
-    let (mut inside, mut found) = (false, 1);
+    let mut named = "";
+    let (mut heads, mut keys) = ([None; 2], [None; 2]);
     for (line, number) in text.lines().zip(1..) {
         let line = line.trim();
         if let Some(name) = line.strip_prefix('[') {
-            inside = name.trim_end_matches(']').trim() == section;
-            if inside {
-                found = number;
-            }
-        } else if inside && line.split('=').next().is_some_and(|own| own.trim() == key) {
-            return number;
+            named = name.trim_end_matches(']').trim();
+        }
+        let below = named.strip_prefix(section).and_then(|rest| rest.strip_prefix('.'));
+        let found = match (named == section, below) {
+            (true, _) => 0,
+            (false, Some(_)) => 1,
+            (false, None) => continue,
+        };
+        heads[found].get_or_insert(number);
+        if line.split('=').next().is_some_and(|own| own.trim() == key) {
+            keys[found].get_or_insert(number);
         }
     }
-    found
+    keys.into_iter().chain(heads).flatten().next().unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -518,6 +544,15 @@ mod tests {
     }
 
     #[test]
+    fn a_cache_device_has_the_defaults_of_bcache() {
+        let text = "[cache_device]\ndevice = \"fast\"\nsize = \"1GiB\"\n";
+        let spec = Spec::from_toml(text, "stack.toml").unwrap();
+        assert_eq!(spec.cache_device, Some(("fast".to_owned(), CacheSettings::new(1 << 30))));
+        let text = format!("{text}mode = \"write_back\"\ndirty_target = 0.8\n");
+        check(&text, "stack.toml:5: cache_device.dirty_target: it is from 0");
+    }
+
+    #[test]
     fn mistakes_of_a_volume_are_found_with_their_line() {
         let raid5 = "[volume]\nlevel = \"raid5\"\nmembers = 3\n";
         let check = |text: &str, expected: &str| check(&format!("{FILES}{text}"), expected);
@@ -528,7 +563,7 @@ mod tests {
         check(&format!("{raid5}failed = [0, 1]\n"), "stack.toml:6: volume.failed: more is lost");
         check(&format!("{raid5}chunk = \"1000\"\n"), "stack.toml:6: volume.chunk: a chunk is");
         let text = format!("{raid5}[volume.journal]\nmode = \"write_back\"\n");
-        check(&text, "stack.toml:6: volume.write_hole: a section says more");
+        check(&text, "stack.toml:3: volume.write_hole: a section says more");
         let text = format!("{raid5}failed = [1]\n[volume.rebuild]\n\nmember = 0\n");
         check(&text, "stack.toml:9: volume.rebuild.member: it is one of");
         let text = format!("{raid5}[volume.controller]\nqueue = 4\nus_per_command = -1\n");

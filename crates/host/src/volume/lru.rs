@@ -48,11 +48,6 @@ impl<V> Lru<V> {
         Some(&mut self.nodes[at as usize].value)
     }
 
-    /// The value of `key` for a change that is no use of it.
-    pub fn get_mut(&mut self, key: u64) -> Option<&mut V> {
-        self.index.get(&key).map(|at| &mut self.nodes[*at as usize].value)
-    }
-
     /// Whether the next new key makes it forget one.
     pub fn is_full(&self) -> bool {
         self.index.len() >= self.most
@@ -67,7 +62,7 @@ impl<V> Lru<V> {
     }
 
     /// Keys from the one used longest ago on.
-    pub fn from_oldest(&self) -> impl Iterator<Item = (u64, &V)> + '_ {
+    pub fn oldest_first(&self) -> impl Iterator<Item = (u64, &V)> + '_ {
         let node = |at: u32| self.nodes.get(at as usize);
         std::iter::successors(node(self.oldest), move |at| node(at.newer))
             .map(|node| (node.key, &node.value))
@@ -149,7 +144,7 @@ mod tests {
                 }
                 _ => lru.remove(key),
             }
-            assert!(lru.from_oldest().map(|(key, value)| (key, *value)).eq(list.iter().copied()));
+            assert!(lru.oldest_first().map(|(key, value)| (key, *value)).eq(list.iter().copied()));
             assert_eq!(lru.len(), list.len());
         }
     }

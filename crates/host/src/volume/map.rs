@@ -14,12 +14,11 @@
 //! Members of several sizes count as the smallest, but for concat. Tested byte by byte against a
 //! slow list of where every byte lies, and with content.
 
-use thiserror::Error;
 use trace::Op;
 
 use super::parity::Parity;
 use super::plan::{Part, Plan, Stage};
-use super::settings::{COLUMN_BYTES, Copies, Level, MOST_MEMBERS, Protection, Settings};
+use super::settings::{Copies, Level, MOST_MEMBERS, Settings, Unfit};
 use super::stripes::Stripes;
 
 /// Where a piece of the volume lies.
@@ -66,16 +65,6 @@ impl Health {
     }
 }
 
-/// Why members make no such volume.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("{field}: {cause}")]
-pub struct Unfit {
-    /// The setting, as a TOML path: `volume.members`.
-    pub field: &'static str,
-    /// What is wrong with it.
-    pub cause: &'static str,
-}
-
 /// The map of a volume.
 #[derive(Clone, Debug)]
 pub struct Map {
@@ -96,23 +85,10 @@ impl Map {
     /// The map of `settings` over members of these capacities (`None`: as much as is asked for).
     pub fn new(settings: &Settings, capacities: &[Option<u64>]) -> Result<Self, Unfit> {
         let unfit = |field, cause| Err(Unfit { field, cause });
-        let least = match settings.level {
-            Level::Concat | Level::Raid0 => 1,
-            Level::Raid1 | Level::Raid10 => 2,
-            Level::Raid5 => 3,
-            Level::Raid6 => 4,
-        };
-        let count = settings.members;
-        if count < least || count > MOST_MEMBERS {
-            let cause = "raid1 and raid10 take at least 2 members, raid5 3, raid6 4; 64 are most";
-            return unfit("volume.members", cause);
-        }
+        settings.check()?;
+        let (count, chunk_bytes) = (settings.members, settings.chunk_bytes);
         if capacities.len() != count {
             return unfit("volume.members", "not as many devices");
-        }
-        let chunk_bytes = settings.chunk_bytes;
-        if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(COLUMN_BYTES) || chunk_bytes > 1 << 30 {
-            return unfit("volume.chunk", "a chunk is whole pages of 4 KiB, at most 1 GiB");
         }
         let smallest = capacities.iter().flatten().min().copied();
         let reserved = settings.protection.reserved_bytes();
@@ -121,6 +97,9 @@ impl Map {
         let is_far = settings.level == Level::Raid10 && settings.copies == Copies::Far;
         if is_far && smallest.is_none() {
             return unfit("volume.layout", "far copies need members of a known capacity");
+        }
+        if settings.rebuild.is_some() && smallest.is_none() {
+            return unfit("volume.rebuild.member", "a rebuild needs a known capacity");
         }
         let mut starts = Vec::new();
         if settings.level == Level::Concat {
@@ -134,12 +113,7 @@ impl Map {
             }
             starts.push(start);
         }
-        let lost = settings.failed.iter().try_fold(0, |lost: u64, &member| {
-            if member < count { Ok(lost | 1 << member) } else { Err(member) }
-        });
-        let Ok(lost) = lost else {
-            return unfit("volume.failed", "there is no such member; they count from 0");
-        };
+        let lost = settings.lost();
         let made = Self {
             level: settings.level,
             members: count as u64,
@@ -150,51 +124,6 @@ impl Map {
             parity: Parity::new(settings),
             health: Health { lost, recovering: None },
         };
-        let has_copies = !matches!(settings.level, Level::Concat | Level::Raid0);
-        let fits = match settings.protection {
-            Protection::None => true,
-            Protection::Bitmap { region_bytes, delay_ns } => {
-                has_copies && region_bytes > 0 && delay_ns > 0
-            }
-            Protection::Journal { bytes, .. } => made.parity.is_some() && bytes >= 1 << 20,
-            Protection::Ppl => settings.level == Level::Raid5,
-        };
-        if !fits {
-            let cause = "a bitmap needs mirrors or parity, a journal parity and 1 MiB, ppl raid5";
-            return unfit("volume.write_hole", cause);
-        }
-        if let Some(rebuild) = settings.rebuild {
-            let rates = rebuild.least_bytes_per_s..=rebuild.most_bytes_per_s;
-            if lost >> rebuild.member.min(63) & 1 == 0 || smallest.is_none() {
-                return unfit("volume.rebuild.member", "it is one of 'failed', of known capacity");
-            }
-            let step = rebuild.step_bytes;
-            if rates.is_empty() || rebuild.least_bytes_per_s == 0 {
-                return unfit(
-                    "volume.rebuild.least_per_second",
-                    "rates are above 0, the least the smaller",
-                );
-            }
-            if step == 0 || !step.is_multiple_of(COLUMN_BYTES) || step > 1 << 30 {
-                return unfit(
-                    "volume.rebuild.step",
-                    "a step is whole pages of 4 KiB, at most 1 GiB",
-                );
-            }
-        }
-        if let Some(controller) = &settings.controller {
-            let counts = [controller.contexts, controller.queue, controller.destages];
-            if counts.contains(&0)
-                || controller.bytes_per_s.is_nan()
-                || controller.bytes_per_s <= 0.0
-            {
-                let cause = "contexts, queue, destages and bandwidth are above 0";
-                return unfit("volume.controller.contexts", cause);
-            }
-            if matches!(settings.protection, Protection::Journal { .. }) {
-                return unfit("volume.write_hole", "a journal is md's, a controller has memory");
-            }
-        }
         if !made.survives(lost) {
             return unfit("volume.failed", "more is lost than the level can do without");
         }

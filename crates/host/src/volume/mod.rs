@@ -10,6 +10,7 @@
 //! Invariants, asserted in release: requests in = completions out; every byte asked for is read
 //! once and written to every copy; what members were handed they have done.
 
+pub mod cache;
 mod device;
 mod gate;
 mod lru;
@@ -31,11 +32,10 @@ use model::Device;
 use model::queued::Ahead;
 use trace::{Op, Request};
 
-pub use map::Unfit;
 pub use runner::Traffic;
 pub use settings::{
     COLUMN_BYTES, Controller, Copies, Level, MOST_MEMBERS, Protection, ReadBalance, Rebuild,
-    Settings, Update,
+    Settings, Unfit, Update,
 };
 pub(crate) use spec::VolumeSpec;
 

@@ -168,13 +168,7 @@ impl Parity {
                     let lost = health.unreadable((column + 1) * COLUMN_BYTES);
                     let known = stripes.known(column);
                     if known >> member & 1 == 0 {
-                        self.push(
-                            plan,
-                            Stage::Fetch,
-                            Op::Read,
-                            column,
-                            self.all() & !lost & !known,
-                        );
+                        push(plan, Stage::Fetch, Op::Read, column, self.all() & !lost & !known);
                     }
                     stripes.learn(column, self.all());
                 }
@@ -214,9 +208,9 @@ impl Parity {
                 let known = stripes.known(column);
                 let read = self.reads(Column { parity, written, whole, lost, known });
                 let stage = if read == 0 { Stage::Fetch } else { Stage::Store };
-                self.push(plan, Stage::Fetch, Op::Read, column, read);
+                push(plan, Stage::Fetch, Op::Read, column, read);
                 // What a rebuild has not reached yet it will make anew.
-                self.push(plan, stage, Op::Write, column, (written | parity) & !lost);
+                push(plan, stage, Op::Write, column, (written | parity) & !lost);
                 stripes.learn(column, read | written | parity & !lost);
             }
         }
@@ -270,14 +264,6 @@ impl Parity {
         u64::MAX >> (64 - self.members)
     }
 
-    /// A block of `column` on each of `members`.
-    fn push(&self, plan: &mut Plan, stage: Stage, op: Op, column: u64, members: u64) {
-        for member in bits(members) {
-            let (offset, bytes) = (column * COLUMN_BYTES, COLUMN_BYTES);
-            plan.push(stage, Part { member, op, offset, bytes });
-        }
-    }
-
     /// What makes the blocks of the lost member at `at` anew: reads of the others, then a write.
     pub(super) fn rebuild(&self, health: &Health, at: Place, bytes: u64, plan: &mut Plan) {
         let Place { member, offset } = at;
@@ -286,6 +272,14 @@ impl Parity {
             plan.push(Stage::Fetch, Part { member: other, op: Op::Read, offset, bytes });
         }
         plan.push(Stage::Store, Part { member, op: Op::Write, offset, bytes });
+    }
+}
+
+/// A block of `column` on each of `members`.
+fn push(plan: &mut Plan, stage: Stage, op: Op, column: u64, members: u64) {
+    for member in bits(members) {
+        let (offset, bytes) = (column * COLUMN_BYTES, COLUMN_BYTES);
+        plan.push(stage, Part { member, op, offset, bytes });
     }
 }
 

@@ -71,14 +71,12 @@ impl Plan {
     /// is plugged together.
     pub fn push(&mut self, stage: Stage, part: Part) {
         let parts = &mut self.stages[stage as usize];
-        let last = parts.iter_mut().rev().find(|last| last.member == part.member);
-        if let Some(last) = last {
-            if last.op == part.op && last.offset + last.bytes == part.offset {
+        match parts.iter_mut().rev().find(|last| last.member == part.member) {
+            Some(last) if last.op == part.op && last.offset + last.bytes == part.offset => {
                 last.bytes += part.bytes;
-                return;
             }
+            _ => parts.push(part),
         }
-        parts.push(part);
     }
 
     /// Lets no write go beside the reads: they wait for a log.

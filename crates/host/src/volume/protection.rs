@@ -136,7 +136,7 @@ impl Guard {
         }
         if fresh {
             self.marks += 1;
-            self.write_marks(map, Stage::Mark, plan);
+            write_marks(map, Stage::Mark, plan);
             for member in map.present() {
                 plan.push(Stage::Settle, Part { member, op: Op::Flush, offset: 0, bytes: 0 });
             }
@@ -144,19 +144,20 @@ impl Guard {
         fresh
     }
 
-    fn write_marks(&self, map: &Map, stage: Stage, plan: &mut Plan) {
-        for member in map.present() {
-            plan.push(stage, Part { member, op: Op::Write, offset: 0, bytes: COLUMN_BYTES });
-        }
-    }
-
     /// Looks at what was not written since the last time; whether anything stays marked.
     pub fn look(&mut self, map: &Map, plan: &mut Plan) -> bool {
         let before = self.marked.len();
         self.marked.retain(|_, written| std::mem::take(written));
         if self.marked.len() < before {
-            self.write_marks(map, Stage::Store, plan);
+            write_marks(map, Stage::Store, plan);
         }
         !self.marked.is_empty()
+    }
+}
+
+/// The marks of all regions, on every member.
+fn write_marks(map: &Map, stage: Stage, plan: &mut Plan) {
+    for member in map.present() {
+        plan.push(stage, Part { member, op: Op::Write, offset: 0, bytes: COLUMN_BYTES });
     }
 }

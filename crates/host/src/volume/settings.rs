@@ -1,6 +1,7 @@
 //! What a volume is made of and how it behaves.
 
 use serde::Deserialize;
+use thiserror::Error;
 
 /// md works on parity stripes in columns of one page per member (`STRIPE_SIZE`,
 /// drivers/md/raid5.c).
@@ -8,6 +9,16 @@ pub const COLUMN_BYTES: u64 = 4096;
 
 /// Most members of a volume: sets of members are bits of a `u64`.
 pub const MOST_MEMBERS: usize = 64;
+
+/// Why members make no such volume.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("{field}: {cause}")]
+pub struct Unfit {
+    /// The setting, as a TOML path: `volume.members`.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub cause: &'static str,
+}
 
 /// How a volume spreads its bytes over its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -203,6 +214,81 @@ impl Settings {
             protection: Protection::None,
             controller: None,
             rebuild: None,
+        }
+    }
+
+    /// The lost members, as bits.
+    pub(super) fn lost(&self) -> u64 {
+        self.failed.iter().fold(0, |lost, member| lost | 1 << member)
+    }
+
+    /// What cannot be, whatever the members are.
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        let unfit = |field, cause| Err(Unfit { field, cause });
+        let least = match self.level {
+            Level::Concat | Level::Raid0 => 1,
+            Level::Raid1 | Level::Raid10 => 2,
+            Level::Raid5 => 3,
+            Level::Raid6 => 4,
+        };
+        if self.members < least || self.members > MOST_MEMBERS {
+            let cause = "raid1 and raid10 take at least 2 members, raid5 3, raid6 4; 64 are most";
+            return unfit("volume.members", cause);
+        }
+        let is_whole =
+            |bytes: u64| bytes > 0 && bytes.is_multiple_of(COLUMN_BYTES) && bytes <= 1 << 30;
+        if !is_whole(self.chunk_bytes) {
+            return unfit("volume.chunk", "a chunk is whole pages of 4 KiB, at most 1 GiB");
+        }
+        if self.failed.iter().any(|member| *member >= self.members) {
+            return unfit("volume.failed", "there is no such member; they count from 0");
+        }
+        if !self.can_protect() {
+            let cause = "a bitmap needs mirrors or parity; a journal of at least 1 MiB needs \
+                         parity and no controller; ppl needs raid5";
+            return unfit("volume.write_hole", cause);
+        }
+        if let Some(rebuild) = self.rebuild {
+            if !self.failed.contains(&rebuild.member) {
+                return unfit("volume.rebuild.member", "it is one of 'failed'");
+            }
+            let least = rebuild.least_bytes_per_s;
+            if least == 0 || least > rebuild.most_bytes_per_s {
+                let cause = "it is above 0 and at most most_per_second";
+                return unfit("volume.rebuild.least_per_second", cause);
+            }
+            if !is_whole(rebuild.step_bytes) {
+                let cause = "a step is whole pages of 4 KiB, at most 1 GiB";
+                return unfit("volume.rebuild.step", cause);
+            }
+        }
+        if let Some(controller) = &self.controller {
+            let counts = [controller.contexts, controller.queue, controller.destages];
+            if counts.contains(&0) {
+                return unfit(
+                    "volume.controller.contexts",
+                    "contexts, queue, destages: at least 1",
+                );
+            }
+            if controller.bytes_per_s.is_nan() || controller.bytes_per_s <= 0.0 {
+                return unfit("volume.controller.mb_per_s", "a bandwidth is above 0");
+            }
+        }
+        Ok(())
+    }
+
+    fn can_protect(&self) -> bool {
+        let has_copies = !matches!(self.level, Level::Concat | Level::Raid0);
+        let has_parity = matches!(self.level, Level::Raid5 | Level::Raid6);
+        match self.protection {
+            Protection::None => true,
+            Protection::Bitmap { region_bytes, delay_ns } => {
+                has_copies && region_bytes > 0 && delay_ns > 0
+            }
+            Protection::Journal { bytes, .. } => {
+                has_parity && bytes >= 1 << 20 && self.controller.is_none()
+            }
+            Protection::Ppl => self.level == Level::Raid5,
         }
     }
 }

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use units::{Bytes, Nanos};
 
-use super::map::{Map, Unfit};
+use super::map::Map;
 use super::settings::{
-    Controller, Copies, Level, Protection, ReadBalance, Rebuild, Settings, Update,
+    Controller, Copies, Level, Protection, ReadBalance, Rebuild, Settings, Unfit, Update,
 };
 
 /// A volume as text.
@@ -102,8 +102,9 @@ impl VolumeSpec {
         let unfit = |field, cause| Err(Unfit { field, cause });
         let usual = Settings::new(self.level, self.members);
         let copies = match (self.level, self.layout) {
-            (_, None) | (Level::Raid5 | Level::Raid6, Some(Layout::LeftSymmetric)) => Copies::Near,
-            (Level::Raid10, Some(Layout::Near)) => Copies::Near,
+            (_, None)
+            | (Level::Raid5 | Level::Raid6, Some(Layout::LeftSymmetric))
+            | (Level::Raid10, Some(Layout::Near)) => Copies::Near,
             (Level::Raid10, Some(Layout::Far)) => Copies::Far,
             (Level::Raid10, Some(Layout::Offset)) => Copies::Offset,
             _ => {

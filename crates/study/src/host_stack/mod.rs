@@ -8,13 +8,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use events::{Event, Sink, Warning};
-use host::{Account, Asked, FileLayer, Spec, Stack, Traffic};
+use host::{Account, Asked, FileLayer, Part, Spec, Stack, Traffic};
 use model::Device;
 use profile::Profile;
 use report::{Column, Section, Table, format};
 use trace::Trace;
 
 use crate::Error;
+use crate::scenarios::read_profile;
 pub use beside::{Beside, Side};
 pub use real::{Real, really};
 
@@ -35,8 +36,13 @@ pub fn read_spec(path: &Path) -> Result<Spec, Error> {
 /// # Errors
 /// Where they make no such volume.
 pub fn device(spec: &Spec, profile: &Profile, seed: u64) -> Result<Box<dyn Device>, Error> {
-    // Members are devices of one kind, not one device many times.
-    Ok(spec.device(|number| model::device(profile, seed.wrapping_add(number as u64)))?)
+    let fast = spec.cache_device.as_ref().map(|(name, _)| read_profile(name)).transpose()?;
+    Ok(spec.device(|part| match (part, &fast) {
+        // Members are devices of one kind, not one device many times.
+        (Part::Member(number), _) => model::device(profile, seed.wrapping_add(number as u64)),
+        (Part::Cache(_), Some(fast)) => model::device(fast, seed),
+        (Part::Cache(_), None) => unreachable!("its profile was read"),
+    })?)
 }
 
 /// What the device gets for `logical` below the host `spec`, and the account; `None` where the

@@ -2,8 +2,8 @@
 //! lost, and after they were rebuilt.
 //!
 //! The array below does what a plan says and nothing else: parity is worked out of blocks that the
-//! plan reads, that it writes, or that the stripe cache keeps; a block that is needed and is none of
-//! these ends the test.
+//! plan reads, that it writes, or that the stripe cache keeps; a block that is needed and is none
+//! of these ends the test.
 
 use std::collections::BTreeMap;
 
@@ -316,9 +316,10 @@ impl Array {
         let mut direct = vec![vec![None; MEMBER]; self.members.len()];
         for part in plan.parts() {
             self.fetch(part);
-            for byte in part.offset as usize..(part.offset + part.bytes) as usize {
-                direct[part.member][byte] = Some(self.members[part.member][byte]);
-            }
+            let range = part.offset as usize..(part.offset + part.bytes) as usize;
+            let bytes = &self.members[part.member][range.clone()];
+            let to = &mut direct[part.member][range];
+            to.iter_mut().zip(bytes).for_each(|(to, byte)| *to = Some(*byte));
         }
         let mut at = offset;
         while at < offset + bytes {
@@ -401,7 +402,8 @@ impl Array {
                     (0..ROWS).filter(move |row| self.homes[other][*row as usize] == Some(chunk));
                 rows.map(move |row| (other, row * CHUNK + byte % CHUNK))
             });
-            let copy = rows.filter_map(|(other, at)| read(other, at)).next();
+            let mut rows = rows;
+            let copy = rows.find_map(|(other, at)| read(other, at));
             return copy.expect("a copy is read");
         }
         let (around, data) = self.around(byte / CHUNK);
@@ -509,7 +511,7 @@ proptest! {
         array.kept.clear();
         array.check(0, capacity, pick);
         prop_assert_eq!(array.map.health, Health::default());
-        let again = (1 << settings.members) - 1 ^ lost;
+        let again = ((1 << settings.members) - 1) ^ lost;
         if losses.contains(&again) {
             array.lose(again);
             array.check(0, capacity, pick);

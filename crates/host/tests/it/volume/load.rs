@@ -115,7 +115,7 @@ impl Draws {
     pub fn below(&mut self, most: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (u128::from(self.0 ^ self.0 >> 29) * u128::from(most) >> 64) as u64
+        ((u128::from(self.0 ^ (self.0 >> 29)) * u128::from(most)) >> 64) as u64
     }
 
     /// A read with this probability, of `bytes`, anywhere in `capacity`.

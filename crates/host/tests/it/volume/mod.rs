@@ -1,5 +1,7 @@
 //! Volumes from outside.
 
+mod balance;
+mod cache;
 mod closed_forms;
 mod content;
 mod controller;
