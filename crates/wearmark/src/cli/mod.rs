@@ -383,8 +383,9 @@ pub struct Sim {
     /// Without the profile's write-back cache
     #[arg(long)]
     pub no_cache: bool,
-    /// The trace holds calls: let them pass the page cache and file system of this TOML file
-    #[arg(long, value_name = "FILE", conflicts_with = "closed")]
+    /// What stands above the devices, a TOML file: [page_cache] and [file_system] for a trace of
+    /// calls, [scheduler], [volume], [cache_device]
+    #[arg(long, value_name = "FILE")]
     pub host: Option<PathBuf>,
     /// Closed loop: each actor of a captured trace waits for the simulated device
     #[arg(long)]

@@ -11,6 +11,7 @@ use study::scenarios::read_profile;
 use super::trace::input::read;
 use super::{Context, Outcome, output};
 use crate::cli::Sim;
+use crate::failure::Advice;
 
 /// Most spans and requests of a device on a timeline: about 100 MB of text, which the UI still
 /// opens.
@@ -33,6 +34,12 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
         profiles.push(if arguments.no_cache { profile.without_cache() } else { profile });
     }
     let spec = arguments.host.as_deref().map(host_stack::read_spec).transpose()?;
+    if arguments.closed && spec.as_ref().is_some_and(|spec| spec.file_layer.is_some()) {
+        return Err(Advice::error(
+            "--closed with a [file_system]: who waits for which request of its is not known",
+            "leave out --closed, or [file_system] and [page_cache]",
+        ));
+    }
     let mut trace = read(&arguments.input, context)?.trace;
     let mut account = None;
     if let Some(files) = spec.as_ref().and_then(|spec| spec.file_layer.as_ref()) {

@@ -133,8 +133,12 @@ fn the_guide_to_emulation_runs() {
 fn the_guide_to_the_host_runs() {
     let dir = place();
     let page = include_str!("../../../../docs/guide/host-stack.md");
-    let stack = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    fs::write(dir.path().join("stack.toml"), stack).unwrap();
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let files = ["stack.toml", "raid.toml", "cache.toml"];
+    assert_eq!(blocks.clone().count(), files.len());
+    for (name, stack) in files.iter().zip(blocks) {
+        fs::write(dir.path().join(name), stack).unwrap();
+    }
     let commands = commands(page);
     assert!(commands.len() >= 4, "{commands:?}");
     for command in &commands {
@@ -160,6 +164,20 @@ fn the_guide_to_the_host_runs() {
         + flushes("physical");
     assert_eq!(requests, below, "the device is asked for what the account says");
     fs::write(dir.path().join("bad.toml"), "[file_system]\nkind = \"ntfs\"\n").unwrap();
+    let both =
+        ["sim", "lite-logical.parquet", "--closed", "--host", "stack.toml", "-p", "samsung-pm9a3"];
+    crate::program::refused(dir.path(), &both, "--closed with a [file_system]");
+    let bad = ["trace", "host", "lite-logical.parquet", "--host", "raid.toml", "-o", "b.parquet"];
+    crate::program::refused(dir.path(), &bad, "raid.toml: no [file_system]");
+    let closed = |stack: &[&str]| -> f64 {
+        let asked = ["sim", "lite-logical.parquet", "--closed", "-p", "hgst-hds72107", "--json"];
+        let said = fine(dir.path(), &[&asked[..], stack].concat());
+        let found: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let spans = found["devices"][0]["closed_loop"]["span_ns"].as_f64();
+        spans.unwrap_or_else(|| panic!("{found}"))
+    };
+    let (disk, cached) = (closed(&[]), closed(&["--host", "cache.toml"]));
+    assert!(cached < disk / 2.0, "a cache in front of the disk: {cached} ns, without {disk}");
     let bad = ["trace", "host", "lite-logical.parquet", "--host", "bad.toml", "-o", "b.parquet"];
     crate::program::refused(dir.path(), &bad, "bad.toml:2: unknown variant `ntfs`");
 }

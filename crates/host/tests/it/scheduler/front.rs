@@ -324,7 +324,8 @@ proptest! {
             }
             // All of them were watched from the first one on: no time is left unexplained.
             prop_assert!(paths.iter().all(|path| path.get(Cause::Unknown) == 0));
-            let medium: u64 = heard.ends.iter().map(|(index, _)| paths[*index].get(Cause::Medium)).sum();
+            let medium = |index: usize| paths[index].get(Cause::Medium);
+            let medium: u64 = heard.ends.iter().map(|(index, _)| medium(*index)).sum();
             prop_assert!(medium > 0);
         }
     }
