@@ -37,6 +37,21 @@ impl Spec {
         Ok(Map::new(volume, &members)?.capacity().map(Bytes))
     }
 
+    /// The whole in a few words, above devices that are called `each`.
+    pub fn describe(&self, each: &str) -> String {
+        let mut words = match &self.volume {
+            Some(volume) => format!("{} of {} {each}", volume.level.name(), volume.members),
+            None => each.to_owned(),
+        };
+        if let Some(scheduler) = &self.scheduler {
+            words = format!("{words}, {}", scheduler.kind.name());
+        }
+        if let Some((device, _)) = &self.cache_device {
+            words = format!("{words}, behind {device}");
+        }
+        words
+    }
+
     /// The whole as one device; `make` makes each device that it needs.
     ///
     /// # Errors
@@ -122,6 +137,15 @@ mod tests {
         let first = read(device.as_mut(), 0, 0);
         let again = read(device.as_mut(), 1_000_000, 0);
         assert!(first >= 100_000 && again == 1000, "{first} {again}");
+    }
+
+    #[test]
+    fn it_is_told_in_a_few_words() {
+        let text = "[scheduler]\nkind = \"mq_deadline\"\n\
+                    [volume]\nlevel = \"raid10\"\nmembers = 4\n\
+                    [cache_device]\ndevice = \"fast\"\nsize = \"1GiB\"\n";
+        let spec = Spec::from_toml(text, "stack.toml").unwrap();
+        assert_eq!(spec.describe("slow"), "raid10 of 4 slow, mq_deadline, behind fast");
     }
 
     #[test]

@@ -41,6 +41,13 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Of so many.
+    #[must_use]
+    pub fn times(self, count: usize) -> Self {
+        let usd_per_month = self.usd_per_month * count as f64;
+        Self { usd_per_month, terms: format!("{count} times {}", self.terms), ..self }
+    }
+
     /// Of a volume or drive of `size`; none where the price is not known or the drive is too small.
     pub fn of(spec: Option<&CostSpec>, size: Bytes, years: f64) -> Option<Self> {
         let spec = spec?;
@@ -92,7 +99,7 @@ mod tests {
     use super::*;
 
     fn shipped(name: &str, size: &str) -> Option<Cost> {
-        let profile = crate::scenarios::read_profile(name).unwrap();
+        let profile = crate::profiles::read_profile(name).unwrap();
         Cost::of(profile.cost.as_ref(), size.parse().unwrap(), 5.0)
     }
 

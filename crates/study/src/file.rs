@@ -195,7 +195,7 @@ pub struct Validate {
 }
 
 /// `[[scenario]]`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// What it is called; its devices where absent.
@@ -206,6 +206,12 @@ pub struct Scenario {
     /// The device of the log, where it has its own (servers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// What stands above that device: `[scheduler]`, `[volume]` and `[cache_device]` of a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<toml::Table>,
+    /// The same above the device of the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_host: Option<toml::Table>,
     /// Whether the load really runs there; on servers it does unless told otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<How>,
@@ -224,12 +230,35 @@ pub enum How {
 impl Scenario {
     /// What it is called.
     pub fn title(&self) -> String {
+        let above = |host: Option<&toml::Table>, device: &str| match devices_above(host) {
+            Ok(Some(spec)) => spec.describe(device),
+            _ => device.to_owned(),
+        };
+        let data = above(self.host.as_ref(), &self.profile);
         match (&self.name, &self.log) {
             (Some(name), _) => name.clone(),
-            (None, Some(log)) => format!("{}, log on {log}", self.profile),
-            (None, None) => self.profile.clone(),
+            (None, Some(log)) => format!("{data}, log on {}", above(self.log_host.as_ref(), log)),
+            (None, None) => data,
         }
     }
+}
+
+/// What a table puts above devices, or why it cannot be.
+pub(crate) fn devices_above(host: Option<&toml::Table>) -> Result<Option<host::Spec>, String> {
+    let Some(table) = host else { return Ok(None) };
+    let text = toml::to_string(table).map_err(|error| error.to_string())?;
+    let spec = host::Spec::from_toml(&text, "host").map_err(|error| match error {
+        // Its lines are those of the table alone.
+        host::Error::Syntax { cause, .. } => cause,
+        host::Error::Impossible { field, cause, .. } => format!("{field}: {cause}"),
+        error => error.to_string(),
+    })?;
+    if spec.file_layer.is_some() {
+        return Err("the page cache and the file system are those of this machine; leave out \
+                    [file_system] and [page_cache]"
+            .to_owned());
+    }
+    Ok(Some(spec))
 }
 
 impl Default for Probe {
@@ -422,6 +451,13 @@ impl StudyFile {
             if scenario.log.is_some() && !self.oltp.dbms.is_server() {
                 return Err(("log", "SQLite keeps its log beside its data".to_owned()));
             }
+            if scenario.log_host.is_some() && scenario.log.is_none() {
+                let cause = "the log has no device of its own; 'log' names one";
+                return Err(("log_host", cause.to_owned()));
+            }
+            for (key, host) in [("host", &scenario.host), ("log_host", &scenario.log_host)] {
+                devices_above(host.as_ref()).map_err(|cause| (key, cause))?;
+            }
             let title = scenario.title();
             if self.scenario[..index].iter().any(|other| other.title() == title) {
                 return Err(("profile", format!("two scenarios are called '{title}'; name one")));
@@ -498,6 +534,22 @@ mod tests {
         let study = StudyFile::parse(&mariadb, Path::new("s.toml")).unwrap();
         assert_eq!((study.oltp.users, study.oltp.page), (7, Some(Bytes(8192))));
         assert!(study.is_run_on_devices());
+    }
+
+    #[test]
+    fn a_scenario_has_what_stands_above_its_device() {
+        let head = "[study]\nname = 'a'\n[oltp]\ndbms = 'postgresql'\n[[scenario]]\n\
+                    profile = 'aws-gp3'\n[[scenario]]\nprofile = 'aws-gp3'\n";
+        let text = format!("{head}[scenario.host.volume]\nlevel = 'raid0'\nmembers = 4\n");
+        let study = StudyFile::parse(&text, Path::new("s.toml")).unwrap();
+        assert_eq!(study.scenario[1].title(), "raid0 of 4 aws-gp3");
+        assert_eq!(StudyFile::parse(&study.to_toml(), Path::new("again")).unwrap(), study);
+        let level = "[scenario.host.volume]\nlevel = 'raid7'\nmembers = 4\n";
+        check_refused(&format!("{head}{level}"), "host: unknown variant `raid7`");
+        let files = "[scenario.host.file_system]\nkind = 'xfs'\n";
+        check_refused(&format!("{head}{files}"), "file system are those of this machine");
+        let log = "name = 'b'\n[scenario.log_host.scheduler]\nkind = 'none'\n";
+        check_refused(&format!("{head}{log}"), "log_host: the log has no device of its own");
     }
 
     #[test]

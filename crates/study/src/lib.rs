@@ -28,6 +28,7 @@ pub mod page;
 mod partial;
 pub mod pipeline;
 pub mod predictions;
+pub mod profiles;
 pub mod prove;
 pub mod result;
 pub mod run_dir;

@@ -14,7 +14,7 @@ use crate::context::{Context, warnings_name};
 use crate::file::{Plan, StudyFile};
 use crate::result::StudyResult;
 use crate::run_dir::{self, RunDir, RunLog};
-use crate::{Error, doctor, machine, page, scenarios, stages};
+use crate::{Error, doctor, machine, page, profiles, stages};
 
 /// How a study is run.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ pub fn plan(study: &StudyFile) -> Vec<Step> {
 pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ended, Error> {
     for scenario in &study.scenario {
         for name in std::iter::once(&scenario.profile).chain(&scenario.log) {
-            scenarios::read_profile(name)?;
+            profiles::read_profile(name)?;
         }
     }
     let config = study.to_toml();

@@ -3,14 +3,13 @@
 //! Each actor of the capture (a database connection) keeps its CPU time between requests and waits
 //! for the simulated device instead of the real one; `sim::closed_loop` says what that keeps fixed.
 
-use std::path::Path;
-
 use profile::Profile;
 use serde::{Deserialize, Serialize};
 use trace::Trace;
 
 use crate::Error;
 use crate::assumed::{self, Count};
+use crate::host_stack::Devices;
 
 /// What the load would do on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,13 +94,13 @@ pub struct ClassTimes {
 
 /// Simulates the captured run on a device. `new_order_share` is that of the captured transactions.
 pub fn simulate(
-    profile: &Profile,
+    devices: &Devices,
     fitted: bool,
     trace: &Trace,
     new_order_share: f64,
     seed: u64,
 ) -> Result<ScenarioResult, sim::Error> {
-    let outcome = sim::closed_loop(model::device(profile, seed).as_mut(), trace)?;
+    let outcome = sim::closed_loop(devices.device(seed).as_mut(), trace)?;
     let response = &outcome.transaction_response;
     let waited: f64 =
         outcome.classes.iter().map(|c| c.service.mean() * c.service.count() as f64).sum();
@@ -113,8 +112,8 @@ pub fn simulate(
         p99_ns: class.service.quantile(0.99),
     });
     Ok(ScenarioResult {
-        profile: profile.name().to_owned(),
-        description: profile.profile.description.clone(),
+        profile: devices.name(),
+        description: devices.profile().profile.description.clone(),
         fitted,
         transactions_per_min: outcome.transactions_per_min(),
         new_orders_per_min: outcome.transactions_per_min() * new_order_share,
@@ -130,10 +129,10 @@ pub fn simulate(
     })
 }
 
-/// As [`simulate`], from a profile's text: counts what it assumes, and sweeps that. Variants that
-/// are no profile are left out.
+/// As [`simulate`], from a profile's text and what stands above it: counts what it assumes, and
+/// sweeps that. Variants that are no profile are left out.
 pub fn simulate_swept(
-    (name, text): (&str, &str),
+    (name, text, host): (&str, &str, Option<&host::Spec>),
     fitted: bool,
     trace: &Trace,
     new_order_share: f64,
@@ -141,7 +140,8 @@ pub fn simulate_swept(
     cancelled: &dyn Fn() -> bool,
 ) -> Result<ScenarioResult, Error> {
     let profile = Profile::from_toml(text, name).map_err(Error::Model)?;
-    let mut result = simulate(&profile, fitted, trace, new_order_share, seed)?;
+    let devices = Devices::new(profile.clone(), host)?;
+    let mut result = simulate(&devices, fitted, trace, new_order_share, seed)?;
     let count = Count::of(&profile.to_toml());
     (result.values, result.assumed_values) = (count.all, count.assumed);
     let (mut low, mut high) = (result.transactions_per_min, result.transactions_per_min);
@@ -152,7 +152,8 @@ pub fn simulate_swept(
         }
         let Ok(profile) = Profile::from_toml(variant, name) else { continue };
         // A variant may be too small for the trace: that is no figure.
-        let Ok(outcome) = sim::closed_loop(model::device(&profile, seed).as_mut(), trace) else {
+        let Ok(devices) = Devices::new(profile, host) else { continue };
+        let Ok(outcome) = sim::closed_loop(devices.device(seed).as_mut(), trace) else {
             continue;
         };
         let rate = outcome.transactions_per_min();
@@ -160,23 +161,4 @@ pub fn simulate_swept(
     }
     result.swept_transactions_per_min = (!variants.is_empty()).then_some((low, high));
     Ok(result)
-}
-
-/// Reads a profile: a shipped one by name, or a TOML file.
-pub fn read_profile(name: &str) -> Result<Profile, Error> {
-    Profile::from_toml(&read_text(name)?, name).map_err(Error::Model)
-}
-
-/// The text of a profile: a shipped one by name, or a TOML file.
-pub fn read_text(name: &str) -> Result<String, Error> {
-    let path = Path::new(name);
-    match profile::find_shipped(name) {
-        Some(text) => Ok(text.to_owned()),
-        None => std::fs::read_to_string(path).map_err(|source| {
-            if source.kind() == std::io::ErrorKind::NotFound {
-                return Error::NoProfile { name: name.to_owned() };
-            }
-            Error::Io { path: path.into(), action: "read", source }
-        }),
-    }
 }

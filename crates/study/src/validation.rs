@@ -453,7 +453,7 @@ mod tests {
     use units::{Bytes, Nanos};
 
     use super::*;
-    use crate::scenarios::read_profile;
+    use crate::profiles::read_profile;
 
     /// So many reads and writes in turns, a millisecond apart.
     fn trace_of(count: u64) -> Trace {

@@ -27,6 +27,19 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The name in `stack.toml` and on the screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Deadline => "deadline",
+            Self::MqDeadline => "mq_deadline",
+            Self::Anticipatory => "anticipatory",
+            Self::Cfq => "cfq",
+            Self::Bfq => "bfq",
+            Self::Kyber => "kyber",
+        }
+    }
+
     /// Whether kernels that have it have the block layer before blk-mq.
     pub fn is_legacy(self) -> bool {
         matches!(self, Self::Deadline | Self::Anticipatory | Self::Cfq)

@@ -38,6 +38,20 @@ pub enum Level {
     Raid10,
 }
 
+impl Level {
+    /// The name in `stack.toml` and on the screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Concat => "concat",
+            Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid5 => "raid5",
+            Self::Raid6 => "raid6",
+            Self::Raid10 => "raid10",
+        }
+    }
+}
+
 /// Where RAID 10 puts the second copy of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -18,7 +18,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use events::{Ending, Event, Sink, Warning};
-use profile::Profile;
 use serde::Serialize;
 use sim::Watched;
 use sim::timeline::Timeline;
@@ -26,6 +25,7 @@ use trace::Trace;
 
 use crate::Error;
 use crate::assumed::Count;
+use crate::host_stack::Devices;
 pub use page::page;
 pub use text::text;
 pub use timeline::write_timeline;
@@ -36,9 +36,7 @@ pub struct Comparison<'a> {
     /// The trace.
     pub trace: &'a Trace,
     /// The devices.
-    pub profiles: &'a [Profile],
-    /// Schedulers and a volume above the devices, where there are any.
-    pub host: Option<&'a host::Spec>,
+    pub targets: &'a [Devices],
     /// Decides every random draw of the models.
     pub seed: u64,
     /// Whether each actor of a captured trace waits for the device.
@@ -95,7 +93,7 @@ pub struct Compared {
 /// anything runs.
 pub fn compare(comparison: &Comparison<'_>, sink: &dyn Sink) -> Result<Compared, Error> {
     check(comparison)?;
-    let count = comparison.profiles.len();
+    let count = comparison.targets.len();
     let work = Work {
         comparison,
         sink,
@@ -161,15 +159,11 @@ fn left_out(profile: &str, count: u64) -> Warning {
 
 fn check(comparison: &Comparison<'_>) -> Result<(), Error> {
     comparison.trace.validate().map_err(sim::Error::Malformed)?;
-    for profile in comparison.profiles {
-        profile.check()?;
+    for target in comparison.targets {
+        target.profile().check()?;
         // The device itself is built once, by the thread that simulates it.
-        let capacity = match comparison.host {
-            Some(host) => host.capacity(profile.capacity())?,
-            None => profile.capacity(),
-        };
-        sim::check_extent(capacity, comparison.trace)
-            .map_err(|source| Error::OnDevice { profile: profile.name().to_owned(), source })?;
+        sim::check_extent(target.capacity(), comparison.trace)
+            .map_err(|source| Error::OnDevice { profile: target.name(), source })?;
     }
     if comparison.closed && comparison.trace.captured().is_none() {
         return Err(sim::Error::NotObserved.into());
@@ -194,11 +188,11 @@ impl Work<'_> {
     fn run(&self, tell: &mpsc::Sender<()>) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(profile) = self.comparison.profiles.get(index) else { return };
+            let Some(target) = self.comparison.targets.get(index) else { return };
             if self.sink.cancelled() {
                 return;
             }
-            let Some(result) = self.simulate(profile, &self.at_ns[index]).transpose() else {
+            let Some(result) = self.simulate(target, &self.at_ns[index]).transpose() else {
                 continue;
             };
             *self.done[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
@@ -210,17 +204,14 @@ impl Work<'_> {
     /// `None` where the user stopped it.
     fn simulate(
         &self,
-        profile: &Profile,
+        target: &Devices,
         at_ns: &AtomicU64,
     ) -> Result<Option<(Simulated, Option<Timeline>)>, Error> {
         let comparison = self.comparison;
-        let mut device = match comparison.host {
-            Some(host) => crate::host_stack::device(host, profile, comparison.seed)?,
-            None => model::device(profile, comparison.seed),
-        };
-        let count = Count::of(&profile.to_toml());
+        let mut device = target.device(comparison.seed);
+        let count = Count::of(&target.profile().to_toml());
         let mut found = Simulated {
-            profile: profile.name().to_owned(),
+            profile: target.name(),
             assumed_values: count.assumed,
             values: count.all,
             open_loop: None,
@@ -250,7 +241,7 @@ impl Work<'_> {
     fn watch(&self, told: &mpsc::Receiver<()>) {
         let start = Instant::now();
         let span_ns = self.comparison.trace.span().0.max(1) as f64;
-        let count = self.comparison.profiles.len();
+        let count = self.comparison.targets.len();
         let mut finished = 0;
         loop {
             match told.recv_timeout(Duration::from_millis(200)) {

@@ -1,14 +1,14 @@
 //! A comparison as a page.
 
-use profile::Profile;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
 use sim::MeanPath;
 
 use super::text::{causes, of_slowest, path_of_all, text};
 use super::{Compared, Simulated};
+use crate::host_stack::Devices;
 
 /// Builds the page. `trace` is what the trace is called.
-pub fn page(compared: &Compared, profiles: &[Profile], trace: &str) -> Page {
+pub fn page(compared: &Compared, targets: &[Devices], trace: &str) -> Page {
     let devices = &compared.devices;
     let mut page = Page::new("One trace, several devices", trace);
     let fastest = devices.iter().min_by(|a, b| mean_ns(a).total_cmp(&mean_ns(b)));
@@ -24,7 +24,7 @@ pub fn page(compared: &Compared, profiles: &[Profile], trace: &str) -> Page {
     if compared.interrupted {
         page = page.fact("Stopped", "not all devices were simulated", "");
     }
-    page.section(times(devices)).section(where_it_goes(devices)).section(about(devices, profiles))
+    page.section(times(devices)).section(where_it_goes(devices)).section(about(devices, targets))
 }
 
 /// Mean response of all requests, ns.
@@ -126,12 +126,12 @@ fn parts(
     Figure::stacked_bars(id, title, names, axis, series.collect())
 }
 
-fn about(devices: &[Simulated], profiles: &[Profile]) -> Section {
+fn about(devices: &[Simulated], targets: &[Devices]) -> Section {
     let columns = vec![Column::text("Device"), Column::text("What it is")];
     let table = Table::new("devices", "Devices", columns);
     let known = devices.iter().map(|device| {
-        let found = profiles.iter().find(|profile| profile.name() == device.profile);
-        let about = found.map_or("", |profile| profile.profile.description.as_str());
+        let found = targets.iter().find(|target| target.name() == device.profile);
+        let about = found.map_or("", |target| target.profile().profile.description.as_str());
         [device.profile.clone(), about.to_owned()]
     });
     Section::new("devices", "The devices").table(known.fold(table, Table::row))

@@ -4,19 +4,22 @@ use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use events::{Event, Quiet, Sink};
-use profile::Profile;
 use stats::rng::Rng;
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use super::*;
-use crate::scenarios::read_profile;
+use crate::profiles::read_profile;
 
 const NAMES: [&str; 5] =
     ["mtron-pro-7500", "intel-x25-e", "samsung-860-qvo", "intel-p3700", "fuji-xerox-gigaexpress"];
 
-fn profiles() -> Vec<Profile> {
-    NAMES.iter().map(|name| read_profile(name).expect("it ships")).collect()
+fn target(name: &str) -> Devices {
+    Devices::alone(read_profile(name).expect("it ships"))
+}
+
+fn targets() -> Vec<Devices> {
+    NAMES.iter().map(|name| target(name)).collect()
 }
 
 fn load(count: usize) -> Trace {
@@ -38,31 +41,23 @@ fn load(count: usize) -> Trace {
 
 fn comparison<'a>(
     trace: &'a Trace,
-    profiles: &'a [Profile],
+    targets: &'a [Devices],
     window: &'a Range<u64>,
     threads: usize,
 ) -> Comparison<'a> {
-    Comparison {
-        trace,
-        profiles,
-        host: None,
-        seed: 3,
-        closed: false,
-        threads,
-        timeline: Some((window, 10_000)),
-    }
+    Comparison { trace, targets, seed: 3, closed: false, threads, timeline: Some((window, 10_000)) }
 }
 
 #[test]
 fn the_number_of_threads_changes_no_byte() {
-    let (trace, profiles, window) = (load(20_000), profiles(), 0..100_000_000);
+    let (trace, targets, window) = (load(20_000), targets(), 0..100_000_000);
     let bytes = |threads| {
-        let found = compare(&comparison(&trace, &profiles, &window, threads), &Quiet).unwrap();
+        let found = compare(&comparison(&trace, &targets, &window, threads), &Quiet).unwrap();
         assert!(!found.interrupted);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("timeline.json");
         write_timeline(&path, &found, &trace).unwrap();
-        let html = report::html(&page(&found, &profiles, "a trace"));
+        let html = report::html(&page(&found, &targets, "a trace"));
         let rows = text(&found.devices);
         (serde_json::to_string(&found.devices).unwrap(), std::fs::read(path).unwrap(), html, rows)
     };
@@ -78,8 +73,8 @@ fn the_number_of_threads_changes_no_byte() {
 
 #[test]
 fn operations_are_summed_over_their_streams() {
-    let (trace, profiles, window) = (load(5_000), profiles(), 0..1_000_000);
-    let found = compare(&comparison(&trace, &profiles, &window, 1), &Quiet).unwrap();
+    let (trace, targets, window) = (load(5_000), targets(), 0..1_000_000);
+    let found = compare(&comparison(&trace, &targets, &window, 1), &Quiet).unwrap();
     let rows = text(&found.devices);
     let requests = |is_in: &dyn Fn(&str) -> bool| -> u64 {
         let counts = rows.iter().filter(|row| row[1] == "requests" && is_in(&row[0]));
@@ -102,8 +97,8 @@ impl Sink for StopAfter {
 
 #[test]
 fn stopping_keeps_the_devices_that_are_done() {
-    let (trace, profiles, window) = (load(20_000), profiles(), 0..1_000_000);
-    let comparison = comparison(&trace, &profiles, &window, 1);
+    let (trace, targets, window) = (load(20_000), targets(), 0..1_000_000);
+    let comparison = comparison(&trace, &targets, &window, 1);
     let whole = compare(&comparison, &Quiet).unwrap();
     let found = compare(&comparison, &StopAfter(AtomicUsize::new(0))).unwrap();
     assert!(found.interrupted);
@@ -115,14 +110,14 @@ fn stopping_keeps_the_devices_that_are_done() {
 #[test]
 fn a_trace_beyond_one_device_stops_before_anything_runs() {
     let (mut trace, window) = (load(10), 0..1);
-    let profiles = [read_profile("intel-p3700").unwrap(), read_profile("mtron-pro-7500").unwrap()];
+    let targets = [target("intel-p3700"), target("mtron-pro-7500")];
     trace.offset[7] = 100 << 30;
-    let error = compare(&comparison(&trace, &profiles, &window, 2), &Quiet).unwrap_err();
+    let error = compare(&comparison(&trace, &targets, &window, 2), &Quiet).unwrap_err();
     let text = error.to_string();
     assert!(text.starts_with("on mtron-pro-7500: request 7 ends at byte"), "{text}");
     assert!(events::Hint::hint(&error).unwrap().contains("larger capacity"));
     let trace = load(10);
-    let closed = Comparison { closed: true, ..comparison(&trace, &profiles, &window, 2) };
+    let closed = Comparison { closed: true, ..comparison(&trace, &targets, &window, 2) };
     let error = compare(&closed, &Quiet).unwrap_err();
     assert!(matches!(error, Error::Sim(sim::Error::NotObserved)), "{error}");
 }
@@ -137,9 +132,9 @@ fn a_timeline_that_is_cut_warns_and_compresses() {
             }
         }
     }
-    let (trace, profiles, window) = (load(20_000), profiles(), 0..u64::MAX);
+    let (trace, targets, window) = (load(20_000), targets(), 0..u64::MAX);
     let sink = Warned(Mutex::default());
-    let found = compare(&comparison(&trace, &profiles[..1], &window, 1), &sink).unwrap();
+    let found = compare(&comparison(&trace, &targets[..1], &window, 1), &sink).unwrap();
     // The load is more than the drive can serve, which is told too.
     assert_eq!(*sink.0.lock().unwrap(), ["overloaded", "timeline_cut"]);
     let directory = tempfile::tempdir().unwrap();
@@ -172,11 +167,11 @@ impl Sink for Warnings {
 /// A 7200 rpm disk at 5,000 random requests/s falls behind; at one in 200 ms it does not.
 #[test]
 fn a_device_that_falls_behind_is_said_to() {
-    let profiles = [read_profile("hgst-hds72107").expect("it ships")];
+    let targets = [target("hgst-hds72107")];
     let window = 0..1;
     let found = |trace: &Trace| {
         let said = Warnings::default();
-        let compared = compare(&comparison(trace, &profiles, &window, 1), &said).unwrap();
+        let compared = compare(&comparison(trace, &targets, &window, 1), &said).unwrap();
         let rows = text(&compared.devices);
         let row = rows.iter().find(|row| row[0] == "requests" && row[1] == "offered").cloned();
         (said.0.into_inner().unwrap(), row)

@@ -1,6 +1,7 @@
 //! A logical trace through the host stack: what the device gets for it, the account by layer and
-//! cause as a table, and the same calls on a real host beside it.
+//! cause as a table, the same calls on a real host beside it, and what stands above devices.
 
+mod above;
 mod beside;
 mod real;
 
@@ -8,14 +9,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use events::{Event, Sink, Warning};
-use host::{Account, Asked, FileLayer, Part, Spec, Stack, Traffic};
-use model::Device;
-use profile::Profile;
+use host::{Account, Asked, FileLayer, Spec, Stack, Traffic};
 use report::{Column, Section, Table, format};
 use trace::Trace;
 
 use crate::Error;
-use crate::scenarios::read_profile;
+pub use above::Devices;
 pub use beside::{Beside, Side};
 pub use real::{Real, really};
 
@@ -29,20 +28,6 @@ const AT_ONCE: usize = 1 << 16;
 pub fn read_spec(path: &Path) -> Result<Spec, Error> {
     let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
     Ok(Spec::from_toml(&text, &path.display().to_string())?)
-}
-
-/// The devices of a profile below schedulers and a volume, as one device.
-///
-/// # Errors
-/// Where they make no such volume.
-pub fn device(spec: &Spec, profile: &Profile, seed: u64) -> Result<Box<dyn Device>, Error> {
-    let fast = spec.cache_device.as_ref().map(|(name, _)| read_profile(name)).transpose()?;
-    Ok(spec.device(|part| match (part, &fast) {
-        // Members are devices of one kind, not one device many times.
-        (Part::Member(number), _) => model::device(profile, seed.wrapping_add(number as u64)),
-        (Part::Cache(_), Some(fast)) => model::device(fast, seed),
-        (Part::Cache(_), None) => unreachable!("its profile was read"),
-    })?)
 }
 
 /// What the device gets for `logical` below the host `spec`, and the account; `None` where the

@@ -15,11 +15,11 @@ use events::{Event, Sink, Step, Warning};
 use model::Device;
 use oltp::KindResult;
 use predict::{Learned, Prediction, Question, calibrate, learn, predict};
-use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::captures::{Capture, with};
+use crate::host_stack::Devices;
 
 pub use files::{learn_run, read_capture, read_run};
 pub use page::page;
@@ -88,7 +88,7 @@ impl Measured {
     }
 }
 
-/// Predicts a captured run on each profile; `log_on` is the device of the log alone.
+/// Predicts a captured run on each target; `log_on` is the device of the log alone.
 ///
 /// A stop by the user keeps the devices that were done.
 ///
@@ -97,15 +97,12 @@ impl Measured {
 pub fn ask(
     prefix: &Path,
     question: &Question,
-    profiles: &[Profile],
-    log_on: Option<&Profile>,
+    targets: &[Devices],
+    log_on: Option<&Devices>,
     sink: &dyn Sink,
 ) -> Result<(Predictions, bool), Error> {
-    let steps = profiles.iter().map(|profile| Step {
-        name: profile.name().to_owned(),
-        expected_s: 2.0,
-        writes_bytes: 0,
-    });
+    let steps =
+        targets.iter().map(|target| Step { name: target.name(), expected_s: 2.0, writes_bytes: 0 });
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: steps.collect() });
     let (mut learned, measured) = source(prefix)?;
     calibrate(&mut learned)?;
@@ -118,20 +115,18 @@ pub fn ask(
         warnings: capture_warnings(&learned),
     };
     let mut stopped = false;
-    for profile in profiles {
+    for target in targets {
         if sink.cancelled() {
             stopped = true;
             break;
         }
         let make = || -> Vec<Box<dyn Device>> {
-            let own = model::device(profile, question.seed);
-            std::iter::once(own)
-                .chain(log_on.map(|log| model::device(log, question.seed + 1)))
-                .collect()
+            let own = target.device(question.seed);
+            std::iter::once(own).chain(log_on.map(|log| log.device(question.seed + 1))).collect()
         };
         let name = match log_on {
-            Some(log) => format!("{}, log on {}", profile.name(), log.name()),
-            None => profile.name().to_owned(),
+            Some(log) => format!("{}, log on {}", target.name(), log.name()),
+            None => target.name(),
         };
         let question = Question { log_apart: log_on.is_some(), ..*question };
         let answer = predict(&learned, &question, &name, &make)?;

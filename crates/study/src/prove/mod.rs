@@ -18,6 +18,7 @@ use events::Warning;
 use oltp::OltpResult;
 use profile::Profile;
 use serde::{Deserialize, Serialize};
+use units::Bytes;
 
 pub use step::PARENT;
 use step::Served;
@@ -26,8 +27,8 @@ pub(crate) use step::{Watch, Workshop};
 use crate::Error;
 use crate::assumed::Count;
 use crate::cost::{Asked, Cost};
-use crate::file::{Scenario, StudyFile};
-use crate::scenarios::read_profile;
+use crate::file::{Scenario, StudyFile, devices_above};
+use crate::profiles::read_profile;
 
 /// The place that is no emulated device.
 pub const HERE: &str = "here";
@@ -90,6 +91,12 @@ pub struct Place {
     pub profile: String,
     /// Profile of the log's device, where it has its own.
     pub log: Option<String>,
+    /// What stands above the devices, as TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// What stands above the log's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_host: Option<String>,
     /// One line about the device.
     pub description: String,
     /// What it costs, where its profiles name a price.
@@ -155,18 +162,32 @@ impl Place {
     fn of(scenario: &Scenario, asked: &Asked) -> Result<Self, Error> {
         let data = read_profile(&scenario.profile)?;
         let log = scenario.log.as_deref().map(read_profile).transpose()?;
-        let cost_of = |profile: &Profile, size| Cost::of(profile.cost.as_ref(), size, asked.years);
+        let cost_of = |profile: &Profile, size, host: Option<&toml::Table>| {
+            let one = |size| Cost::of(profile.cost.as_ref(), size, asked.years);
+            let Some(spec) = devices_above(host).ok().flatten() else { return one(size) };
+            // The fast device of a cache is of another kind.
+            if spec.cache_device.is_some() {
+                return None;
+            }
+            let usable = spec.capacity(Some(size)).ok().flatten()?.0 as f64 / size.0.max(1) as f64;
+            Some(one(Bytes((size.0 as f64 / usable) as u64))?.times(spec.devices()))
+        };
+        let text = |host: Option<&toml::Table>| {
+            host.map(|table| toml::to_string(table).expect("it was read as TOML"))
+        };
         let mut place = Self {
             name: scenario.title(),
             profile: scenario.profile.clone(),
             log: scenario.log.clone(),
+            host: text(scenario.host.as_ref()),
+            log_host: text(scenario.log_host.as_ref()),
             description: data.profile.description.clone(),
-            cost: cost_of(&data, asked.size),
+            cost: cost_of(&data, asked.size, scenario.host.as_ref()),
             ..Self::default()
         };
         if let Some(log) = &log {
             place.description.push_str(&format!(" Log: {}", log.profile.description));
-            let both = place.cost.zip(cost_of(log, asked.log_size));
+            let both = place.cost.zip(cost_of(log, asked.log_size, scenario.log_host.as_ref()));
             place.cost = both.map(|(data, log)| data.and(&log));
         }
         for profile in std::iter::once(&data).chain(&log) {

@@ -8,8 +8,9 @@ use events::Quiet;
 
 use super::{Figures, KindFigures, Place, Predicted};
 use crate::Error;
+use crate::host_stack::Devices;
 use crate::predictions::{ask, here, read_run};
-use crate::scenarios::read_profile;
+use crate::profiles::read_profile;
 
 /// What the load that was captured as `prefix` does at a place, on processors so many times as
 /// fast.
@@ -24,21 +25,24 @@ pub(super) fn at(prefix: &Path, place: &Place, speed: f64) -> Result<Option<Pred
     // As it is measured: from empty caches and for as long, where that was seen.
     let from_start = run.server.is_none_or(|server| server.start.is_some());
     let question = Question { from_start, speed: Some(speed), ..Question::default() };
-    in_virtual_time(prefix, &place.profile, place.log.as_deref(), question)
+    in_virtual_time(prefix, place, question)
 }
 
 /// Terminals, processors, locks and the log are simulated: what each kind of transaction takes from
 /// request to answer.
 fn in_virtual_time(
     prefix: &Path,
-    device: &str,
-    log: Option<&str>,
+    place: &Place,
     question: Question,
 ) -> Result<Option<Predicted>, Error> {
-    let profile = read_profile(device)?;
-    let log = log.map(read_profile).transpose()?;
+    let devices = |profile: &str, host: Option<&str>| {
+        let spec = host.map(|text| host::Spec::from_toml(text, "host")).transpose()?;
+        Devices::new(read_profile(profile)?, spec.as_ref())
+    };
+    let own = devices(&place.profile, place.host.as_deref())?;
+    let log = place.log.as_ref().map(|log| devices(log, place.log_host.as_deref())).transpose()?;
     let question = Question { log_apart: log.is_some(), ..question };
-    let (all, _) = ask(prefix, &question, &[profile], log.as_ref(), &Quiet)?;
+    let (all, _) = ask(prefix, &question, &[own], log.as_ref(), &Quiet)?;
     Ok(all.devices.first().map(answer))
 }
 

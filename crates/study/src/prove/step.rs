@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::{Figures, Place, Predicted};
 use crate::Error;
 use crate::file::StudyFile;
-use crate::run_dir::RunDir;
+use crate::run_dir::{RunDir, write_atomically};
 
 /// The environment variable by which a step in a process of its own knows whom it must not outlive.
 pub const PARENT: &str = "WEARMARK_PARENT";
@@ -360,6 +360,22 @@ impl<'a> Workshop<'a> {
             self.names(RUNNING).iter().map(|name| self.run.join(name)).collect();
         let mut arguments = vec!["emulate".to_owned(), place.profile.clone()];
         arguments.extend(place.log.clone());
+        for (name, host) in [("host", &place.host), ("log-host", &place.log_host)] {
+            let file = self.run.join(&format!("{name}.toml"));
+            match host {
+                Some(text) => {
+                    write_atomically(&file, text.as_bytes())?;
+                    arguments.extend(["--host".to_owned(), file.display().to_string()]);
+                }
+                // One for each device, or none for all.
+                None if place.log.is_some()
+                    && (place.host.is_some() || place.log_host.is_some()) =>
+                {
+                    arguments.extend(["--host".to_owned(), "none".to_owned()]);
+                }
+                None => {}
+            }
+        }
         for path in &directories {
             arguments.extend(["--dir".to_owned(), path.display().to_string()]);
         }

@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::drift::References;
 use crate::file::StudyFile;
 use crate::partial::Partial;
-use crate::scenarios::read_profile;
+use crate::profiles::read_profile;
 use crate::validation::{FEWEST_ROUNDS, Judge, Replayed, Round, Verdict};
 
 /// Rounds so far, one JSON document per line.

@@ -9,8 +9,8 @@ mod text;
 
 use std::path::PathBuf;
 
+use crate::host_stack::Devices;
 use events::Sink;
-use profile::Profile;
 use serde::Serialize;
 use spill::{JoinPlan, Phase, Resources, Rows, Simulated, SortPlan, Spilled, TempFile};
 use trace::Trace;
@@ -49,7 +49,7 @@ pub enum Place {
         buffered: bool,
     },
     /// On a device model in virtual time.
-    Model(Box<Profile>),
+    Model(Box<Devices>),
 }
 
 impl Place {
@@ -57,7 +57,7 @@ impl Place {
     pub fn name(&self) -> String {
         match self {
             Self::Directory { path, .. } => path.display().to_string(),
-            Self::Model(profile) => profile.name().to_owned(),
+            Self::Model(target) => target.name(),
         }
     }
 }
@@ -182,9 +182,9 @@ fn once(
             let medium = TempFile::new(path, *buffered, sweep.depth)?;
             run(&medium, sweep, resources, sink)?
         }
-        Place::Model(profile) => {
-            let device = model::device(profile, sweep.seed);
-            let medium = Simulated::new(profile.name(), device, sweep.cpu_ns_per_row);
+        Place::Model(target) => {
+            let device = target.device(sweep.seed);
+            let medium = Simulated::new(&target.name(), device, sweep.cpu_ns_per_row);
             run(&medium, sweep, resources, sink)?
         }
     };

@@ -7,14 +7,14 @@ use spill::Keys;
 use super::*;
 
 fn example(task: Task) -> Sweep {
-    let profile = |name: &str| crate::scenarios::read_profile(name).unwrap();
+    let profile = |name: &str| crate::profiles::read_profile(name).unwrap();
     Sweep {
         task,
         memory: Bytes(256 << 10),
         clusters: [4u64, 16].map(|kib| Bytes(kib << 10)).to_vec(),
         depth: 16,
         places: ["intel-x25-e", "seagate-savvio-15k"]
-            .map(|name| Place::Model(Box::new(profile(name))))
+            .map(|name| Place::Model(Box::new(Devices::alone(profile(name)))))
             .to_vec(),
         cpu_ns_per_row: 0,
         seed: 1,

@@ -33,6 +33,10 @@ pub struct Emulate {
     /// Size of block devices; the profile's capacity where absent, 1 GiB where it has none
     #[arg(long)]
     pub size: Option<units::Bytes>,
+    /// What stands above the devices, a TOML file: [scheduler], [volume], [cache_device]; one for
+    /// all, or one for each profile, 'none' for none
+    #[arg(long, value_name = "FILE")]
+    pub host: Vec<PathBuf>,
     /// How long; until Ctrl-C, or until COMMAND ends, where absent
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<Nanos>,

@@ -141,6 +141,12 @@ pub struct Predict {
     /// Another device for the log alone
     #[arg(long, value_name = "PROFILE")]
     pub log_on: Option<String>,
+    /// What stands above the devices, a TOML file: [scheduler], [volume], [cache_device]
+    #[arg(long, value_name = "FILE")]
+    pub host: Option<PathBuf>,
+    /// The same above the device of the log
+    #[arg(long, value_name = "FILE", requires = "log_on")]
+    pub log_host: Option<PathBuf>,
     /// Write a page with charts, one file that any browser opens
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

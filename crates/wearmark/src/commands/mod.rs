@@ -17,7 +17,10 @@ mod study;
 mod temp;
 mod trace;
 
+use std::path::Path;
+
 use crate::cli::{Cli, Command};
+use crate::failure::Advice;
 use crate::view::View;
 
 /// How a command ended, for the exit code.
@@ -68,4 +71,17 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Man { directory } => reference::man(&directory),
         Command::Reference => reference::markdown(),
     }
+}
+
+/// What a TOML file puts above devices; refused with `why` where it says something of files.
+fn devices_of(path: Option<&Path>, why: &str) -> anyhow::Result<Option<host::Spec>> {
+    let Some(path) = path else { return Ok(None) };
+    let spec = ::study::host_stack::read_spec(path)?;
+    if spec.file_layer.is_some() {
+        return Err(Advice::error(
+            format!("{}: [file_system]: {why}", path.display()),
+            "leave out [page_cache] and [file_system]",
+        ));
+    }
+    Ok(Some(spec))
 }

@@ -1,13 +1,16 @@
 //! `wearmark predict`
 
 use predict::Question;
-use profile::Profile;
+use study::host_stack::Devices;
 use study::predictions::{ask, page, text};
-use study::scenarios::read_profile;
+use study::profiles::read_profile;
 
 use super::{Context, Outcome, output};
 use crate::cli::Predict;
 use crate::failure::Advice;
+
+/// Why a prediction has no file system of its own.
+const KEPT: &str = "a prediction keeps the page cache and the file system of the captured machine";
 
 /// Predicts the captured run on every profile.
 pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
@@ -25,9 +28,14 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         let hint = "2 is twice as fast as the captured machine, 0.5 half as fast";
         return Err(Advice::error(format!("a processor speed of {speed} is not above 0"), hint));
     }
-    let profiles: Result<Vec<Profile>, _> =
-        arguments.on.iter().map(|name| read_profile(name)).collect();
-    let log_on = arguments.log_on.as_ref().map(|name| read_profile(name)).transpose()?;
+    let host = super::devices_of(arguments.host.as_deref(), KEPT)?;
+    let log_host = super::devices_of(arguments.log_host.as_deref(), KEPT)?;
+    let target = |name: &String, host: &Option<host::Spec>| -> anyhow::Result<Devices> {
+        Ok(Devices::new(read_profile(name)?, host.as_ref())?)
+    };
+    let targets: anyhow::Result<Vec<_>> =
+        arguments.on.iter().map(|name| target(name, &host)).collect();
+    let log_on = arguments.log_on.as_ref().map(|name| target(name, &log_host)).transpose()?;
     let question = Question {
         terminals: arguments.users,
         rate: arguments.rate.map(|rate| rate.0),
@@ -39,7 +47,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         seed: arguments.seed,
     };
     let (prefix, view) = (&arguments.prefix, &context.view);
-    let (all, stopped) = ask(prefix, &question, &profiles?, log_on.as_ref(), view)?;
+    let (all, stopped) = ask(prefix, &question, &targets?, log_on.as_ref(), view)?;
     if let Some(path) = &arguments.html {
         study::run_dir::write_atomically(path, report::html(&page(&all)).as_bytes())?;
     }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use profile::{Difference, Profile, Side, disksim};
+use study::profiles::read_profile;
 use study::run_dir;
-use study::scenarios::read_profile;
 
 use super::{Context, Outcome, output};
 use crate::cli::ProfileCommand;

@@ -7,7 +7,7 @@ use events::Sink;
 use io::target::TargetSpec;
 use probe::replay::{Certificate, Mode, ReplayOptions, Replayed};
 use report::format;
-use study::scenarios::read_profile;
+use study::profiles::read_profile;
 use study::stages::replay::{first, mode};
 use study::validation::{self, Sides};
 use units::Rate;

@@ -2,11 +2,10 @@
 
 use std::num::NonZero;
 
-use profile::Profile;
 use serde::Serialize;
 use study::compare::{Comparison, Simulated, compare, page, text, write_timeline};
-use study::host_stack;
-use study::scenarios::read_profile;
+use study::host_stack::{self, Devices};
+use study::profiles::read_profile;
 
 use super::trace::input::read;
 use super::{Context, Outcome, output};
@@ -28,12 +27,13 @@ struct Found<'a> {
 
 /// Simulates the trace on every profile.
 pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
-    let mut profiles: Vec<Profile> = Vec::new();
+    let spec = arguments.host.as_deref().map(host_stack::read_spec).transpose()?;
+    let mut targets = Vec::new();
     for name in &arguments.profile {
         let profile = read_profile(name)?;
-        profiles.push(if arguments.no_cache { profile.without_cache() } else { profile });
+        let profile = if arguments.no_cache { profile.without_cache() } else { profile };
+        targets.push(Devices::new(profile, spec.as_ref())?);
     }
-    let spec = arguments.host.as_deref().map(host_stack::read_spec).transpose()?;
     if arguments.closed && spec.as_ref().is_some_and(|spec| spec.file_layer.is_some()) {
         return Err(Advice::error(
             "--closed with a [file_system]: who waits for which request of its is not known",
@@ -51,8 +51,7 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     let window = arguments.timeline.is_some().then_some(&arguments.timeline_window);
     let comparison = Comparison {
         trace: &trace,
-        profiles: &profiles,
-        host: spec.as_ref(),
+        targets: &targets,
         seed: arguments.seed,
         closed: arguments.closed,
         threads: arguments
@@ -65,7 +64,7 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
         write_timeline(path, &compared, &trace)?;
     }
     if let Some(path) = &arguments.html {
-        let mut page = page(&compared, &profiles, &trace.origin.source);
+        let mut page = page(&compared, &targets, &trace.origin.source);
         if let Some(account) = &account {
             page = page.section(host_stack::section(account));
         }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use spill::{Keys, Rows};
-use study::scenarios::read_profile;
+use study::host_stack::Devices;
+use study::profiles::read_profile;
 use study::temp::{Measured, Place, Sweep, Task, page, sweep, text};
 
 use super::{Context, Outcome, output};
@@ -48,8 +49,10 @@ fn planned(task: Task, arguments: &TempSweep) -> anyhow::Result<Sweep> {
     let directory =
         |path: &Path| Place::Directory { path: path.to_owned(), buffered: arguments.buffered };
     places.extend(arguments.directory.iter().map(|path| directory(path)));
+    let direct = "temporary files are read and written past the page cache";
+    let host = super::devices_of(arguments.host.as_deref(), direct)?;
     for name in &arguments.profile {
-        places.push(Place::Model(Box::new(read_profile(name)?)));
+        places.push(Place::Model(Box::new(Devices::new(read_profile(name)?, host.as_ref())?)));
     }
     if places.is_empty() {
         places.push(directory(Path::new(".")));

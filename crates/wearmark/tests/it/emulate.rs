@@ -60,6 +60,36 @@ fn a_command_runs_on_the_device_and_its_result_is_that_of_the_emulation() {
 }
 
 #[test]
+fn what_stands_above_a_device_is_served_too() {
+    if !is_possible() {
+        return;
+    }
+    let dir = place();
+    for name in ["a", "b"] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let stack =
+        "[volume]\nlevel = \"raid1\"\nmembers = 2\n[volume.controller]\ncache = \"64MiB\"\n";
+    fs::write(dir.path().join("raid.toml"), stack).unwrap();
+    let disk = "hgst-hds72107";
+    let arguments = ["emulate", disk, disk, "--dir", "a", "--dir", "b", "--json"];
+    let hosts = ["--host", "raid.toml", "--host", "none", "--", "sh", "-c"];
+    let both = "for d in a b; do dd if=/dev/zero of=$d/file bs=4096 count=9 oflag=dsync; done";
+    let printed = fine(dir.path(), &[&arguments[..], &hosts, &[both]].concat());
+    let found: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let mean = |device: usize| {
+        let ops = found["devices"][device]["ops"].as_array().unwrap();
+        let flushed = ops.iter().find(|op| op["op"] == "flush").unwrap();
+        assert_eq!(flushed["requests"], 9, "{printed}");
+        flushed["service_us_mean"].as_f64().unwrap()
+    };
+    // Memory with a battery acknowledges at once, a disk that turns does not.
+    assert!(mean(0) < 500.0 && mean(1) > 2000.0, "{printed}");
+    let three = ["--host", "raid.toml", "--host", "none", "--host", "none", "--for", "1s"];
+    refused(dir.path(), &[&arguments[..], &three].concat(), "3 hosts for 2 profiles");
+}
+
+#[test]
 fn a_signal_ends_it_and_nothing_stays_mounted() {
     if !is_possible() {
         return;

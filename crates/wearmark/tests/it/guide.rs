@@ -109,7 +109,10 @@ fn the_guide_to_emulation_runs() {
     for name in ["db", "log"] {
         fs::create_dir(dir.path().join(name)).unwrap();
     }
-    let commands = commands(include_str!("../../../../docs/guide/emulating.md"));
+    let page = include_str!("../../../../docs/guide/emulating.md");
+    let stack = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(dir.path().join("raid.toml"), stack).unwrap();
+    let commands = commands(page);
     assert!(commands.len() >= 4, "{commands:?}");
     let (orders, others): (Vec<_>, Vec<_>) =
         commands.iter().partition(|command| matches!(command[1], "set" | "status"));
@@ -125,7 +128,7 @@ fn the_guide_to_emulation_runs() {
     served.end();
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert!(!mounts.contains(dir.path().to_str().unwrap()), "something is still mounted");
-    assert_eq!(crate::program::listing(dir.path()), ["db", "log", "runs"]);
+    assert_eq!(crate::program::listing(dir.path()), ["db", "log", "raid.toml", "runs"]);
 }
 
 /// The host of the page's first block stands in a file; the traces come from its own first command.
@@ -268,7 +271,10 @@ fn the_guide_to_predictions_runs() {
         return println!("skipped: {error}");
     }
     let dir = open_place();
-    let commands = commands(include_str!("../../../../docs/guide/predicting.md"));
+    let page = include_str!("../../../../docs/guide/predicting.md");
+    let stack = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(dir.path().join("raid.toml"), stack).unwrap();
+    let commands = commands(page);
     assert!(commands.len() >= 6, "{commands:?}");
     for command in &commands {
         fine(dir.path(), command);
@@ -293,6 +299,14 @@ fn the_guide_to_predictions_runs() {
     let [_, free] = figures(&ask(&["--no-commit-wait"]));
     assert!(free > 3.0 * slow, "{free} {slow}");
     assert_eq!(all, ask(&[]), "the same bytes");
+    // A controller that acknowledges in memory takes the waiting for a flush away.
+    let below = ask(&["--host", "raid.toml"]);
+    assert_eq!(below["devices"][1]["device"], "raid10 of 4 hgst-hds72107");
+    let [_, cached] = figures(&below);
+    assert!(cached > 3.0 * slow, "{cached} {slow}");
+    fs::write(dir.path().join("ext4.toml"), "[file_system]\nkind = \"ext4\"\n").unwrap();
+    let words = ["predict", "mine", "--on", "hgst-hds72107", "--host", "ext4.toml"];
+    crate::program::refused(dir.path(), &words, "keeps the page cache and the file system");
 }
 
 /// The study takes minutes and is run where slow tests are; here what the page has its reader write
@@ -308,7 +322,8 @@ fn the_guide_to_choosing_a_volume_can_be_followed() {
     let own = format!("[study]\nname = \"own\"\n\n{parts}");
     fs::write(dir.path().join("own.toml"), own).unwrap();
     let shown = fine(dir.path(), &["study", "show", "own.toml"]);
-    for word in ["hgst-hds72107", "intel-p5600", "wal_compression", "predicted", "50GiB"] {
+    for word in ["hgst-hds72107", "intel-p5600", "wal_compression", "predicted", "50GiB", "raid10"]
+    {
         assert!(shown.contains(word), "no '{word}' in {shown}");
     }
     let [run, show, ..] = &commands(page)[..] else { panic!("the page has two commands") };

@@ -64,10 +64,7 @@ impl CacheDevice {
         settings: &CacheSettings,
     ) -> Result<Self, Unfit> {
         settings.check()?;
-        if fast.capacity().is_some_and(|capacity| capacity.0 < settings.size_bytes) {
-            let cause = "the fast device is smaller";
-            return Err(Unfit { field: "cache_device.size", cause });
-        }
+        settings.fits(fast.capacity())?;
         let pages = Pages::new(settings);
         Ok(Self {
             target_pages: (settings.dirty_target * pages.capacity_pages() as f64) as u64,

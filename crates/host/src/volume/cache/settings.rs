@@ -48,6 +48,18 @@ impl CacheSettings {
         }
     }
 
+    /// Whether a fast device of so many bytes is large enough.
+    ///
+    /// # Errors
+    /// Where it is not.
+    pub fn fits(&self, fast: Option<Bytes>) -> Result<(), Unfit> {
+        if fast.is_some_and(|capacity| capacity.0 < self.size_bytes) {
+            let cause = "the fast device is smaller";
+            return Err(Unfit { field: "cache_device.size", cause });
+        }
+        Ok(())
+    }
+
     /// What cannot be.
     pub(super) fn check(&self) -> Result<(), Unfit> {
         let unfit = |field, cause| Err(Unfit { field, cause });

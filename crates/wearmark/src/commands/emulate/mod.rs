@@ -12,7 +12,8 @@ use ::emulate::{
 use events::{Ending, Event, Sink as _, Warning};
 use profile::Profile;
 use serde::Serialize;
-use study::scenarios::read_profile;
+use study::host_stack::Devices;
+use study::profiles::read_profile;
 use units::Nanos;
 
 use super::{Context, Outcome, output};
@@ -112,16 +113,27 @@ fn devices(
             "name one profile for all, or one for each: directories, then sockets, then blocks",
         ));
     }
+    if !matches!(arguments.host.len(), 0 | 1) && arguments.host.len() != profiles {
+        return Err(Advice::error(
+            format!("{} hosts for {profiles} profiles", arguments.host.len()),
+            "name one host for all, or one for each profile, 'none' where there is none",
+        ));
+    }
     let mut devices: Vec<Device> = Vec::new();
     for (index, name) in arguments.profile.iter().enumerate() {
         let profile: Profile = read_profile(name)?;
         let served = if arguments.no_cache { profile.without_cache() } else { profile.clone() };
+        let host = arguments.host.get(index).or(arguments.host.first());
+        let host = host.filter(|path| path.as_os_str() != "none");
+        let kernel = "the page cache and the file system are those of this machine";
+        let host = crate::commands::devices_of(host.map(PathBuf::as_path), kernel)?;
+        let above = Devices::new(served, host.as_ref())?;
         let twin = arguments.profile[..index].contains(name);
         let name = if twin { format!("{name}-{}", index + 1) } else { name.clone() };
-        orders.add(&name, profile, faults);
+        orders.add(&name, profile, host, faults);
         devices.push(Device {
             name,
-            device: model::device(&served, arguments.seed),
+            device: above.device(arguments.seed),
             directories: Vec::new(),
             exports: Vec::new(),
             blocks: Vec::new(),

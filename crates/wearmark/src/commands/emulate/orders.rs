@@ -6,7 +6,8 @@ use ::emulate::control::{Control, ask};
 use ::emulate::{Emulation, Faults, Status};
 use profile::Profile;
 use serde_json::json;
-use study::scenarios::read_profile;
+use study::host_stack::Devices;
+use study::profiles::read_profile;
 use units::{Bytes, Nanos};
 
 use crate::cli::{EmulateSet, EmulateStatus};
@@ -40,6 +41,7 @@ pub fn status(arguments: &EmulateStatus, context: &Context) -> anyhow::Result<Ou
 struct Unit {
     name: String,
     profile: Profile,
+    host: Option<host::Spec>,
     faults: Faults,
     control: Option<Control>,
 }
@@ -58,9 +60,9 @@ impl Orders {
     }
 
     /// Takes a device in, in the order in which they are served.
-    pub fn add(&mut self, name: &str, profile: Profile, faults: &Faults) {
+    pub fn add(&mut self, name: &str, profile: Profile, host: Option<host::Spec>, faults: &Faults) {
         let (name, faults) = (name.to_owned(), faults.clone());
-        self.units.push(Unit { name, profile, faults, control: None });
+        self.units.push(Unit { name, profile, host, faults, control: None });
     }
 
     /// Listens at the first directory of each device.
@@ -116,7 +118,9 @@ impl Unit {
         }
         if profile != self.profile {
             let served = if no_cache { profile.without_cache() } else { profile.clone() };
-            emulation.replace(&self.name, model::device(&served, seed));
+            let above = Devices::new(served, self.host.as_ref());
+            let above = above.map_err(|error| error.to_string())?;
+            emulation.replace(&self.name, above.device(seed));
         }
         emulation.set_faults(&self.name, faults.clone());
         (self.profile, self.faults) = (profile, faults);
