@@ -14,7 +14,7 @@ const LOADS: [(&str, &[&str]); 4] = [
     ("postgresql order entry", &["--dbms", "postgresql", "--warehouses", "1"]),
     ("mariadb commit", &["--dbms", "mariadb", "--workload", "commit", "--rows", "10000"]),
 ];
-const KINDS: [&str; 3] = ["ext4", "ext2", "xfs"];
+const KINDS: [&str; 4] = ["ext4", "ext2", "xfs", "btrfs"];
 
 pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
     let (program, folder) = (program()?, folder("host")?);
@@ -40,20 +40,24 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
         run.extend(["--warmup", "2s", "--duration", "20s", "--trace", &prefix]);
         run.extend(*words);
         timed(&program, &run)?;
-        let calls = format!("{prefix}-logical.parquet");
+        // Half as fast: what is late because the machine is slow would be written at other times.
+        let (captured, calls) = (format!("{prefix}-logical.parquet"), path("calls.parquet"));
+        timed(&program, &["trace", "scale", &captured, "--factor", "2", "-o", &calls, "--force"])?;
         for kind in kinds {
             let (stack, below) = (path(kind), path("below.parquet"));
             let words = ["trace", "host", &calls, "--host", &stack, "-o", &below];
             let more = ["--run-in", &room, "--json", "--quiet", "--force"];
             let (text, _) = timed(&program, &[&words[..], &more].concat())?;
-            lines(sitting, &format!("{load}, {kind}"), &serde_json::from_str(&text)?)?;
+            let allowed = if *kind == "btrfs" { 0.2 } else { 0.1 };
+            let name = format!("{load}, {kind}");
+            lines(sitting, &name, allowed, &serde_json::from_str(&text)?)?;
         }
     }
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }
 
-fn lines(sitting: &mut Sitting, name: &str, found: &Value) -> anyhow::Result<()> {
+fn lines(sitting: &mut Sitting, name: &str, allowed: f64, found: &Value) -> anyhow::Result<()> {
     let real = &found["real"];
     let sum = |side: &str, what: &str| -> anyhow::Result<f64> {
         let part = |part: &str| number(real, &[side, part, "write", what]);
@@ -65,7 +69,12 @@ fn lines(sitting: &mut Sitting, name: &str, found: &Value) -> anyhow::Result<()>
     let flushes = flushes("modelled")? / flushes("real")?.max(1.0);
     let elsewhen = number(real, &["written_elsewhen"])?;
     let ratio = |width: f64| Target::Within(1.0 - width, 1.0 + width);
-    sitting.add(format!("{name}: bytes written, modelled over real"), bytes, "ratio", ratio(0.1));
+    sitting.add(
+        format!("{name}: bytes written, modelled over real"),
+        bytes,
+        "ratio",
+        ratio(allowed),
+    );
     sitting.add(format!("{name}: writes"), requests, "ratio", ratio(0.15));
     sitting.add(format!("{name}: mean write"), bytes / requests, "ratio", ratio(0.15));
     sitting.add(format!("{name}: flushes"), flushes, "ratio", ratio(0.05));

@@ -13,6 +13,8 @@ use crate::profiles::read_profile;
 pub struct Devices {
     profile: Profile,
     host: Option<(Spec, Option<Profile>)>,
+    /// What tells it from the same devices below another host.
+    below: Option<String>,
 }
 
 impl Devices {
@@ -30,12 +32,18 @@ impl Devices {
             }
             Ok::<_, Error>((spec.clone(), fast))
         });
-        Ok(Self { profile, host: host.transpose()? })
+        Ok(Self { profile, host: host.transpose()?, below: None })
     }
 
     /// Of a profile alone.
     pub fn alone(profile: Profile) -> Self {
-        Self { profile, host: None }
+        Self { profile, host: None, below: None }
+    }
+
+    /// The same, told from others by the name of its host.
+    #[must_use]
+    pub fn below(self, host: &str) -> Self {
+        Self { below: Some(host.to_owned()), ..self }
     }
 
     /// The profile of the devices.
@@ -46,7 +54,12 @@ impl Devices {
     /// What it is called in tables.
     pub fn name(&self) -> String {
         let each = self.profile.name();
-        self.host.as_ref().map_or_else(|| each.to_owned(), |(spec, _)| spec.describe(each))
+        let own =
+            self.host.as_ref().map_or_else(|| each.to_owned(), |(spec, _)| spec.describe(each));
+        match &self.below {
+            Some(host) => format!("{own}, {host}"),
+            None => own,
+        }
     }
 
     /// Bytes that it offers, where that is known.

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use events::{Event, Sink, Warning};
+use host::file_system::Cause;
 use host::{Account, Asked, FileLayer, Spec, Stack, Traffic};
-use report::{Column, Section, Table, format};
+use report::{Axis, BarSeries, Column, Figure, Section, Table, format};
+use serde::Serialize;
 use trace::Trace;
 
 use crate::Error;
@@ -78,8 +80,53 @@ pub fn text(account: &Account) -> Vec<Vec<String>> {
     rows
 }
 
-/// The account as a section of a page.
-pub fn section(account: &Account) -> Section {
+/// A host by its name, and what it made of the calls.
+#[derive(Clone, Debug, Serialize)]
+pub struct Host {
+    /// The name of its file.
+    pub name: String,
+    /// Requests and bytes by layer and cause.
+    #[serde(flatten)]
+    pub account: Account,
+}
+
+/// The accounts as sections of a page; several are compared in a picture first.
+pub fn sections(hosts: &[Host]) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if hosts.len() > 1 {
+        sections.push(
+            Section::new("hosts", "What the hosts write")
+                .figure(written(
+                    "hosts-bytes",
+                    "Bytes written to the device",
+                    "B",
+                    hosts,
+                    |asked| asked.write.bytes,
+                ))
+                .figure(written("hosts-writes", "Writes to the device", "", hosts, |asked| {
+                    asked.write.requests
+                })),
+        );
+    }
+    sections
+        .extend(hosts.iter().enumerate().map(|(index, host)| section(index, host, hosts.len())));
+    sections
+}
+
+/// A bar per host, in parts by cause.
+fn written(id: &str, title: &str, unit: &str, hosts: &[Host], of: fn(&Asked) -> u64) -> Figure {
+    let names = hosts.iter().map(|host| host.name.clone()).collect();
+    let value = |host: &Host, cause: &str| host.account.causes.get(cause).map_or(0, of) as f64;
+    let causes = Cause::ALL.iter().map(|cause| cause.name());
+    let seen = causes.filter(|cause| hosts.iter().any(|host| value(host, cause) > 0.0));
+    let series = seen.map(|cause| {
+        let values = hosts.iter().map(|host| value(host, cause)).collect();
+        BarSeries::new(cause.replace('_', " "), values)
+    });
+    Figure::stacked_bars(id, title, names, Axis::linear("Written", unit), series.collect())
+}
+
+fn section(index: usize, host: &Host, count: usize) -> Section {
     let columns = vec![
         Column::text("Layer"),
         Column::number("Reads", ""),
@@ -88,12 +135,17 @@ pub fn section(account: &Account) -> Section {
         Column::number("Written", ""),
         Column::number("Flushes", ""),
     ];
-    let table = Table::new("host", "Requests and bytes by layer and cause", columns).caption(
+    let id = format!("host-{index}");
+    let table = Table::new(&id, "Requests and bytes by layer and cause", columns).caption(
         "Calls are what the trace holds. Bytes kept were read from memory, overwritten there \
          before they were written back, or are dirty at the end. Filled are ends of blocks.",
     );
-    let table = lines(account).into_iter().fold(table, Table::row);
-    Section::new("host", "What the host makes of it").table(table)
+    let table = lines(&host.account).into_iter().fold(table, Table::row);
+    let title = match count {
+        1 => "What the host makes of it".to_owned(),
+        _ => format!("What {} makes of it", host.name),
+    };
+    Section::new(format!("{id}-account"), title).table(table)
 }
 
 fn lines(account: &Account) -> Vec<Vec<String>> {

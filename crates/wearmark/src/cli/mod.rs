@@ -390,9 +390,9 @@ pub struct Sim {
     #[arg(long)]
     pub no_cache: bool,
     /// What stands above the devices, a TOML file: [page_cache] and [file_system] for a trace of
-    /// calls, [scheduler], [volume], [cache_device]
+    /// calls, [scheduler], [volume], [cache_device]; several are compared
     #[arg(long, value_name = "FILE")]
-    pub host: Option<PathBuf>,
+    pub host: Vec<PathBuf>,
     /// Closed loop: each actor of a captured trace waits for the simulated device
     #[arg(long)]
     pub closed: bool,

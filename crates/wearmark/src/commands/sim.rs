@@ -2,9 +2,11 @@
 
 use std::num::NonZero;
 
+use host::FileLayer;
+use report::Page;
 use serde::Serialize;
-use study::compare::{Comparison, Simulated, compare, page, text, write_timeline};
-use study::host_stack::{self, Devices};
+use study::compare::{Compared, Comparison, Simulated, compare, page, text, write_timeline};
+use study::host_stack::{self, Devices, Host};
 use study::profiles::read_profile;
 
 use super::trace::input::read;
@@ -19,64 +21,112 @@ const MOST_EVENTS: usize = 500_000;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Found<'a> {
-    /// Requests and bytes by layer, where there is a host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<&'a host::Account>,
+    /// Requests and bytes by layer, where hosts have a file system.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hosts: &'a [Host],
     devices: &'a [Simulated],
 }
 
-/// Simulates the trace on every profile.
+/// A host by the name of its file, and the devices below it.
+struct Stack {
+    name: String,
+    files: Option<FileLayer>,
+    devices: Vec<Devices>,
+}
+
+/// Simulates the trace on every profile, below every host.
 pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
-    let spec = arguments.host.as_deref().map(host_stack::read_spec).transpose()?;
-    let mut targets = Vec::new();
-    for name in &arguments.profile {
-        let profile = read_profile(name)?;
-        let profile = if arguments.no_cache { profile.without_cache() } else { profile };
-        targets.push(Devices::new(profile, spec.as_ref())?);
-    }
-    if arguments.closed && spec.as_ref().is_some_and(|spec| spec.file_layer.is_some()) {
-        return Err(Advice::error(
-            "--closed with a [file_system]: who waits for which request of its is not known",
-            "leave out --closed, or [file_system] and [page_cache]",
-        ));
-    }
-    let mut trace = read(&arguments.input, context)?.trace;
-    let mut account = None;
-    if let Some(files) = spec.as_ref().and_then(|spec| spec.file_layer.as_ref()) {
-        let Some(below) = host_stack::below(files, &trace, &context.view)? else {
-            return Ok(Outcome::Interrupted);
-        };
-        (trace, account) = (below.0, Some(below.1));
-    }
+    let stacks = stacks(arguments)?;
+    let calls = read(&arguments.input, context)?.trace;
     let window = arguments.timeline.is_some().then_some(&arguments.timeline_window);
-    let comparison = Comparison {
-        trace: &trace,
-        targets: &targets,
-        seed: arguments.seed,
-        closed: arguments.closed,
-        threads: arguments
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get)),
-        timeline: window.map(|window| (window, MOST_EVENTS)),
-    };
-    let compared = compare(&comparison, &context.view)?;
-    if let Some(path) = &arguments.timeline {
-        write_timeline(path, &compared, &trace)?;
+    let (mut all, mut hosts) = (Compared::default(), Vec::new());
+    for stack in &stacks {
+        let mut physical = None;
+        if let Some(files) = &stack.files {
+            let Some((trace, account)) = host_stack::below(files, &calls, &context.view)? else {
+                all.interrupted = true;
+                break;
+            };
+            physical = Some(trace);
+            hosts.push(Host { name: stack.name.clone(), account });
+        }
+        let trace = physical.as_ref().unwrap_or(&calls);
+        let comparison = Comparison {
+            trace,
+            targets: &stack.devices,
+            seed: arguments.seed,
+            closed: arguments.closed,
+            threads: arguments
+                .threads
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get)),
+            timeline: window.map(|window| (window, MOST_EVENTS)),
+        };
+        let compared = compare(&comparison, &context.view)?;
+        if let Some(path) = &arguments.timeline {
+            write_timeline(path, &compared, trace)?;
+        }
+        all.devices.extend(compared.devices);
+        all.interrupted |= compared.interrupted;
+        if all.interrupted {
+            break;
+        }
     }
     if let Some(path) = &arguments.html {
-        let mut page = page(&compared, &targets, &trace.origin.source);
-        if let Some(account) = &account {
-            page = page.section(host_stack::section(account));
-        }
+        let devices: Vec<_> = stacks.iter().flat_map(|stack| stack.devices.clone()).collect();
+        let page = page(&all, &devices, &calls.origin.source);
+        let page = host_stack::sections(&hosts).into_iter().fold(page, Page::section);
         study::run_dir::write_atomically(path, report::html(&page).as_bytes())?;
     }
-    if context.json {
-        output::json(&Found { host: account.as_ref(), devices: &compared.devices })?;
-    } else {
-        if let Some(account) = &account {
-            output::print(&format!("{}\n", output::table(&host_stack::text(account))))?;
-        }
-        output::print(&output::table(&text(&compared.devices)))?;
+    show(&all, &hosts, context)?;
+    Ok(if all.interrupted { Outcome::Interrupted } else { Outcome::Fine })
+}
+
+/// What is asked, checked before anything takes long.
+fn stacks(arguments: &Sim) -> anyhow::Result<Vec<Stack>> {
+    let several = arguments.host.len() > 1;
+    if arguments.timeline.is_some() && several {
+        let hint = "name one host for a timeline";
+        return Err(Advice::error("a timeline shows one trace, each host makes its own", hint));
     }
-    Ok(if compared.interrupted { Outcome::Interrupted } else { Outcome::Fine })
+    let mut profiles = Vec::new();
+    for name in &arguments.profile {
+        let profile = read_profile(name)?;
+        profiles.push(if arguments.no_cache { profile.without_cache() } else { profile });
+    }
+    if arguments.host.is_empty() {
+        let devices = profiles.into_iter().map(Devices::alone).collect();
+        return Ok(vec![Stack { name: String::new(), files: None, devices }]);
+    }
+    let mut stacks = Vec::new();
+    for path in &arguments.host {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let spec = host_stack::read_spec(path)?;
+        let mut devices = Vec::new();
+        for profile in &profiles {
+            let made = Devices::new(profile.clone(), Some(&spec))?;
+            devices.push(if several { made.below(&name) } else { made });
+        }
+        if arguments.closed && spec.file_layer.is_some() {
+            return Err(Advice::error(
+                "--closed with a [file_system]: who waits for which request of its is not known",
+                "leave out --closed, or [file_system] and [page_cache]",
+            ));
+        }
+        stacks.push(Stack { name, files: spec.file_layer, devices });
+    }
+    Ok(stacks)
+}
+
+fn show(all: &Compared, hosts: &[Host], context: &Context) -> anyhow::Result<()> {
+    if context.json {
+        return output::json(&Found { hosts, devices: &all.devices });
+    }
+    for host in hosts {
+        if hosts.len() > 1 {
+            output::print(&format!("{}:\n", host.name))?;
+        }
+        let rows = host_stack::text(&host.account);
+        output::print(&format!("{}\n", output::table(&rows)))?;
+    }
+    output::print(&output::table(&text(&all.devices)))
 }

@@ -24,6 +24,15 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
     found
 }
 
+/// Writes the TOML files of a page: the first line of such a block names it.
+fn files(page: &str, directory: &Path) {
+    let blocks = page.split("```toml\n# ").skip(1).map(|rest| rest.split("```").next().unwrap());
+    for block in blocks {
+        let (name, text) = block.split_once('\n').unwrap();
+        fs::write(directory.join(name), text).unwrap();
+    }
+}
+
 /// 2,000 requests of two ASUs: a log that is appended (sequential throughout) and data that are
 /// read and written.
 fn spc() -> String {
@@ -110,8 +119,7 @@ fn the_guide_to_emulation_runs() {
         fs::create_dir(dir.path().join(name)).unwrap();
     }
     let page = include_str!("../../../../docs/guide/emulating.md");
-    let stack = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    fs::write(dir.path().join("raid.toml"), stack).unwrap();
+    files(page, dir.path());
     let commands = commands(page);
     assert!(commands.len() >= 4, "{commands:?}");
     let (orders, others): (Vec<_>, Vec<_>) =
@@ -131,17 +139,12 @@ fn the_guide_to_emulation_runs() {
     assert_eq!(crate::program::listing(dir.path()), ["db", "log", "raid.toml", "runs"]);
 }
 
-/// The host of the page's first block stands in a file; the traces come from its own first command.
+/// The traces come from the page's own first command.
 #[test]
 fn the_guide_to_the_host_runs() {
     let dir = place();
     let page = include_str!("../../../../docs/guide/host-stack.md");
-    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
-    let files = ["stack.toml", "raid.toml", "cache.toml"];
-    assert_eq!(blocks.clone().count(), files.len());
-    for (name, stack) in files.iter().zip(blocks) {
-        fs::write(dir.path().join(name), stack).unwrap();
-    }
+    files(page, dir.path());
     let commands = commands(page);
     assert!(commands.len() >= 4, "{commands:?}");
     for command in &commands {
@@ -156,12 +159,12 @@ fn the_guide_to_the_host_runs() {
         let asked = ["sim", "lite-logical.parquet", "-p", "samsung-pm9a3", "--json"];
         serde_json::from_str(&fine(dir.path(), &[&asked[..], more].concat())).unwrap()
     };
-    assert!(ask(&[])["host"].is_null(), "no host, no account");
+    assert!(ask(&[])["hosts"].is_null(), "no host, no account");
     let found = ask(&["--host", "stack.toml"]);
-    let flushes = |layer: &str| found["host"][layer]["flushes"].as_u64().unwrap();
+    let flushes = |layer: &str| found["hosts"][0][layer]["flushes"].as_u64().unwrap();
     assert!(flushes("logical") > 100 && flushes("physical") >= flushes("logical"), "{found}");
     let requests = found["devices"][0]["open_loop"]["requests"].as_u64().unwrap();
-    let asked = &found["host"]["physical"];
+    let asked = &found["hosts"][0]["physical"];
     let below = asked["read"]["requests"].as_u64().unwrap()
         + asked["write"]["requests"].as_u64().unwrap()
         + flushes("physical");
@@ -183,6 +186,32 @@ fn the_guide_to_the_host_runs() {
     assert!(cached < disk / 2.0, "a cache in front of the disk: {cached} ns, without {disk}");
     let bad = ["trace", "host", "lite-logical.parquet", "--host", "bad.toml", "-o", "b.parquet"];
     crate::program::refused(dir.path(), &bad, "bad.toml:2: unknown variant `ntfs`");
+}
+
+#[test]
+fn the_questions_about_the_host_are_answered() {
+    let dir = place();
+    let page = include_str!("../../../../docs/guide/host-questions.md");
+    files(page, dir.path());
+    let commands = commands(page);
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in &commands {
+        assert!(!fine(dir.path(), command).is_empty(), "{command:?} says nothing");
+    }
+    let html = fs::read_to_string(dir.path().join("file-systems.html")).unwrap();
+    assert!(html.contains("What the hosts write") && html.contains("What btrfs makes of it"));
+    let closed = |more: &[&str]| -> serde_json::Value {
+        let asked = ["sim", "calls-logical.parquet", "--closed", "-p", "hgst-hds72107", "--json"];
+        serde_json::from_str(&fine(dir.path(), &[&asked[..], more].concat())).unwrap()
+    };
+    let levels = closed(&["--host", "raid0.toml", "--host", "raid5.toml"]);
+    let name = |at: usize| levels["devices"][at]["profile"].as_str().unwrap().to_owned();
+    assert_eq!(name(0), "raid0 of 4 hgst-hds72107, raid0");
+    let span = |at: usize| levels["devices"][at]["closed_loop"]["span_ns"].as_f64().unwrap();
+    assert!(span(1) > span(0), "parity costs: {levels}");
+    let twice = ["--host", "raid0.toml", "--host", "raid5.toml", "--timeline", "t.json"];
+    let sim = ["sim", "calls-logical.parquet", "-p", "intel-320"];
+    crate::program::refused(dir.path(), &[&sim[..], &twice].concat(), "a timeline shows one trace");
 }
 
 #[test]
@@ -272,8 +301,7 @@ fn the_guide_to_predictions_runs() {
     }
     let dir = open_place();
     let page = include_str!("../../../../docs/guide/predicting.md");
-    let stack = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    fs::write(dir.path().join("raid.toml"), stack).unwrap();
+    files(page, dir.path());
     let commands = commands(page);
     assert!(commands.len() >= 6, "{commands:?}");
     for command in &commands {
