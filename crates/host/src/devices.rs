@@ -4,9 +4,9 @@
 use model::Device;
 use units::Bytes;
 
-use crate::volume::cache::CacheDevice;
+use crate::volume::cache::{CacheDevice, CacheSettings};
 use crate::volume::map::Map;
-use crate::volume::{Protection, Volume};
+use crate::volume::{self, Protection, Volume};
 use crate::{Error, Scheduled, Spec};
 
 /// A device that a stack needs.
@@ -56,13 +56,29 @@ impl Spec {
         let mut members: Vec<_> =
             (0..self.devices()).map(|number| scheduled(Part::Member(number))).collect();
         let below: Box<dyn Device> = match &self.volume {
-            Some(volume) => Box::new(Volume::new(members, volume)?),
+            Some(volume) => Box::new(Volume::new(members, &self.above_scheduler(volume))?),
             None => members.pop().expect("one where there is no volume"),
         };
         Ok(match (fast, &self.cache_device) {
-            (Some(fast), Some((_, settings))) => Box::new(CacheDevice::new(fast, below, settings)?),
+            (Some(fast), Some((_, settings))) => {
+                // The slow device is perhaps a volume, which bounds what it hands down itself.
+                let depth = settings.depth.or(Some(usize::MAX).filter(|_| self.has_own_bounds()));
+                let settings = CacheSettings { depth, ..settings.clone() };
+                Box::new(CacheDevice::new(fast, below, &settings)?)
+            }
             _ => below,
         })
+    }
+
+    /// A scheduler bounds what its device gets, and must see what waits.
+    fn above_scheduler(&self, volume: &volume::Settings) -> volume::Settings {
+        let depth = volume.depth.or(self.scheduler.as_ref().map(|_| usize::MAX));
+        volume::Settings { depth, ..volume.clone() }
+    }
+
+    /// What lies below a cache device keeps what waits itself.
+    fn has_own_bounds(&self) -> bool {
+        self.scheduler.is_some() || self.volume.is_some()
     }
 }
 

@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::plan::Part;
 use super::settings::Controller;
 
 /// The state of a controller.
@@ -18,7 +17,20 @@ pub(super) struct Gate {
     free_at: BinaryHeap<Reverse<u64>>,
     bus_free_at: u64,
     inside: usize,
-    waiting: VecDeque<(u32, Part)>,
+    waiting: VecDeque<(u32, u64)>,
+}
+
+/// A command on its way through a controller. Moments in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passage {
+    /// A processor begins with it.
+    pub begins: u64,
+    /// That is done.
+    pub through: u64,
+    /// Its bytes get the bus.
+    pub on_bus: u64,
+    /// They are at the member.
+    pub ends: u64,
 }
 
 impl Gate {
@@ -34,32 +46,33 @@ impl Gate {
         }
     }
 
-    /// `part` comes at `now`: when it gets to its member, if that is known.
-    pub fn enter(&mut self, now: u64, job: u32, part: Part) -> Option<u64> {
+    /// `flight` of so many bytes comes at `now`: how it gets to its member, if that is known.
+    pub fn enter(&mut self, now: u64, flight: u32, bytes: u64) -> Option<Passage> {
         if self.inside == self.queue {
-            self.waiting.push_back((job, part));
+            self.waiting.push_back((flight, bytes));
             return None;
         }
         self.inside += 1;
-        Some(self.pass(now, &part))
+        Some(self.pass(now, bytes))
     }
 
-    /// A member is done at `now`: the part that may go now, and when it gets to its member.
-    pub fn leave(&mut self, now: u64) -> Option<(u64, u32, Part)> {
-        let Some((job, part)) = self.waiting.pop_front() else {
+    /// A member is done at `now`: what may go now, and how it gets to its member.
+    pub fn leave(&mut self, now: u64) -> Option<(u32, Passage)> {
+        let Some((flight, bytes)) = self.waiting.pop_front() else {
             self.inside -= 1;
             return None;
         };
-        Some((self.pass(now, &part), job, part))
+        Some((flight, self.pass(now, bytes)))
     }
 
-    fn pass(&mut self, now: u64, part: &Part) -> u64 {
+    fn pass(&mut self, now: u64, bytes: u64) -> Passage {
         let mut first = self.free_at.peek_mut().expect("at least one context");
-        let through = first.0.max(now) + self.command_ns;
+        let begins = first.0.max(now);
+        let through = begins + self.command_ns;
         *first = Reverse(through);
         drop(first);
-        let start = through.max(self.bus_free_at);
-        self.bus_free_at = start + (part.bytes as f64 * self.ns_per_byte).round() as u64;
-        self.bus_free_at
+        let on_bus = through.max(self.bus_free_at);
+        self.bus_free_at = on_bus + (bytes as f64 * self.ns_per_byte).round() as u64;
+        Passage { begins, through, on_bus, ends: self.bus_free_at }
     }
 }

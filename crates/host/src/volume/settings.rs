@@ -93,8 +93,14 @@ pub struct Settings {
     pub read_balance: ReadBalance,
     /// How parity is updated.
     pub update: Update,
-    /// Columns whose blocks stay known after a write (`stripe_cache_size`).
+    /// Columns of the stripe cache (`stripe_cache_size`): as many are in work at most, and blocks of
+    /// as many stay known after a write. 0: none stays known, and any number is in work.
     pub stripe_cache: usize,
+    /// Time of the one thread that works out parity, for each column; 0: none.
+    pub parity_ns_per_column: u64,
+    /// Requests that a member holds at a time; the others wait in order. `None`: 32 where it looks
+    /// at its queue, all where it answers at once.
+    pub depth: Option<usize>,
     /// Whole stripes of RAID 5 and 6 hand a trim down (`devices_handle_discard_safely`).
     pub parity_trim: bool,
     /// How a crash between the writes of one request is provided for.
@@ -210,6 +216,8 @@ impl Settings {
             read_balance: ReadBalance::default(),
             update: Update::default(),
             stripe_cache: 256,
+            parity_ns_per_column: 0,
+            depth: None,
             parity_trim: false,
             protection: Protection::None,
             controller: None,
@@ -242,6 +250,9 @@ impl Settings {
         }
         if self.failed.iter().any(|member| *member >= self.members) {
             return unfit("volume.failed", "there is no such member; they count from 0");
+        }
+        if self.depth == Some(0) {
+            return unfit("volume.depth", "a member holds at least one request");
         }
         if !self.can_protect() {
             let cause = "a bitmap needs mirrors or parity; a journal of at least 1 MiB needs \

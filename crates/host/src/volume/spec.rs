@@ -24,6 +24,9 @@ pub(crate) struct VolumeSpec {
     parity_update: Update,
     stripe_cache: Option<usize>,
     #[serde(default)]
+    parity_us_per_column: f64,
+    depth: Option<usize>,
+    #[serde(default)]
     parity_trim: bool,
     #[serde(default)]
     write_hole: WriteHole,
@@ -113,6 +116,9 @@ impl VolumeSpec {
                 return unfit("volume.layout", cause);
             }
         };
+        if !(0.0..=1e6).contains(&self.parity_us_per_column) {
+            return unfit("volume.parity_us_per_column", "from 0 to 1,000,000 us");
+        }
         let names = [
             (WriteHole::Bitmap, self.bitmap.is_some()),
             (WriteHole::Journal, self.journal.is_some()),
@@ -143,6 +149,8 @@ impl VolumeSpec {
             read_balance: self.read_balance,
             update: self.parity_update,
             stripe_cache: self.stripe_cache.unwrap_or(usual.stripe_cache),
+            parity_ns_per_column: (self.parity_us_per_column * 1e3).round() as u64,
+            depth: self.depth,
             parity_trim: self.parity_trim,
             protection,
             controller: self.controller.map(ControllerSpec::controller).transpose()?,

@@ -6,6 +6,7 @@ mod closed_forms;
 mod content;
 mod controller;
 mod load;
+mod overload;
 mod places;
 mod table;
 mod upkeep;
