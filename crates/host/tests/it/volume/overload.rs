@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use host::Scheduled;
+use host::scheduler::{self, Kind};
 use host::volume::cache::{CacheDevice, CacheMode, CacheSettings};
 use host::volume::{Controller, Level, Protection, Rebuild, Settings, Volume};
 use model::{Device, Queued};
@@ -141,7 +143,6 @@ fn work(settings: &Settings, count: u64) -> Work {
     }
 }
 
-/// A device that does not let its work be counted but by its members.
 #[test]
 fn a_cache_device_keeps_what_its_devices_cannot_hold() {
     for mode in [CacheMode::WriteThrough, CacheMode::WriteBack, CacheMode::WriteAround] {
@@ -188,4 +189,40 @@ fn work_per_request_does_not_grow_with_those_that_wait() {
             assert_eq!(work.deepest, 32, "{name}");
         }
     }
+}
+
+#[test]
+fn a_scheduler_keeps_what_its_device_cannot_hold() {
+    for kind in [Kind::None, Kind::Deadline, Kind::MqDeadline, Kind::Kyber, Kind::Cfq, Kind::Bfq] {
+        for count in [2000, 20_000] {
+            let counts = Counts::default();
+            let settings = scheduler::Settings::new(kind);
+            let mut device = Scheduled::new(counts.member(), &settings);
+            overload(device.queued().expect("always"), count, 1 << 40);
+            assert_eq!(device.looks(), count);
+            let looks = counts.looked.load(Ordering::Relaxed);
+            assert!(looks <= count * u64::from(settings.depth), "{kind:?}: {looks} looks");
+        }
+    }
+}
+
+/// Every request waits for the flushes before it; it is looked at when it comes and when it may go.
+#[test]
+fn requests_behind_many_flushes_are_looked_at_twice() {
+    let counts = Counts::default();
+    let settings = scheduler::Settings::new(Kind::None);
+    let mut device = Scheduled::new(counts.member(), &settings);
+    let queued = device.queued().expect("always");
+    let count = 20_000;
+    for ticket in 0..count {
+        let op = if ticket % 10 == 9 { Op::Flush } else { Op::Write };
+        queued.arrive(Nanos(ticket * 100), ticket, &request(op, ticket * 40_960, 4096));
+    }
+    for ticket in 0..count {
+        // Within one group the disk chooses.
+        let (_, found) = queued.next_completion(Nanos(1 << 50)).expect("it completes");
+        assert_eq!(found / 10, ticket / 10);
+    }
+    let looks = device.looks() as f64 / count as f64;
+    assert!(looks < 2.1, "{looks} looks at a request");
 }
