@@ -11,7 +11,7 @@ use model::{Device, Queued};
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
-use super::load::{Draws, request};
+use super::load::{Draws, closed, request};
 
 /// A disk that takes the nearest of what it holds: it looks at all of that for each choice.
 struct Nearest {
@@ -225,4 +225,41 @@ fn requests_behind_many_flushes_are_looked_at_twice() {
     }
     let looks = device.looks() as f64 / count as f64;
     assert!(looks < 2.1, "{looks} looks at a request");
+}
+
+/// As many requests at once as there are, each in 100 us.
+struct Parallel;
+
+impl Device for Parallel {
+    fn submit(&mut self, now: Nanos, _: &Request) -> Nanos {
+        Nanos(now.0 + 100_000)
+    }
+    fn capacity(&self) -> Option<Bytes> {
+        Some(Bytes(1 << 40))
+    }
+}
+
+#[test]
+fn the_stripe_cache_bounds_the_rate_of_writes() {
+    let rate = |stripe_cache: usize, reads: f64, bytes: u32| {
+        let settings = Settings { stripe_cache, ..Settings::new(Level::Raid5, 4) };
+        let members = (0..4).map(|_| Box::new(Parallel) as Box<dyn Device>).collect();
+        let mut volume = Volume::new(members, &settings).expect("a volume");
+        let mut draws = Draws(2);
+        closed(&mut volume, 1000, 50_000, || draws.mixed(reads, bytes, 1 << 40)).0
+    };
+    let near = |found: f64, expected: f64| {
+        assert!((found / expected - 1.0).abs() < 0.02, "{found:.0}/s, expected {expected:.0}/s");
+    };
+    // Who waits enters below three quarters: so many columns to all of them are in work.
+    let between = |found: f64, all: f64| {
+        assert!((0.75 * all..=all).contains(&found), "{found:.0}/s, at most {all:.0}/s");
+    };
+    // A column in work takes 100 us of reads and 100 us of writes; a request of 16 KiB four columns.
+    between(rate(17, 0.0, 4096), 17.0 / 200e-6);
+    between(rate(256, 0.0, 4096), 256.0 / 200e-6);
+    between(rate(256, 0.0, 16 << 10), 64.0 / 200e-6);
+    // Reads pass by, and without a bound everybody is in work.
+    near(rate(17, 1.0, 4096), 1000.0 / 100e-6);
+    near(rate(0, 0.0, 4096), 1000.0 / 200e-6);
 }
