@@ -7,6 +7,7 @@ mod content;
 mod controller;
 mod load;
 mod overload;
+mod paths;
 mod places;
 mod table;
 mod upkeep;
