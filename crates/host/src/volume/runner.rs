@@ -464,7 +464,7 @@ impl Runner {
         match &mut self.gate {
             None => self.hand(number),
             Some(gate) => {
-                if let Some(passage) = gate.enter(self.now, number, part.bytes) {
+                if let Some(passage) = gate.enter(self.now, number, &part) {
                     self.pass(number, passage);
                 }
             }

@@ -179,6 +179,10 @@ pub struct Controller {
     pub command_ns: u64,
     /// Bandwidth of its bus; `f64::INFINITY` if that is no limit.
     pub bytes_per_s: f64,
+    /// Time of each command that writes, where it is another.
+    pub write_command_ns: Option<u64>,
+    /// Bandwidth of writes, where it is another.
+    pub write_bytes_per_s: Option<f64>,
     /// Commands on their way or at the members.
     pub queue: usize,
     /// Memory behind a battery: writes are answered from there. None: cache off, write-through.
@@ -196,6 +200,8 @@ impl Default for Controller {
             contexts: 1,
             command_ns: 20_000,
             bytes_per_s: 2e9,
+            write_command_ns: None,
+            write_bytes_per_s: None,
             queue: 256,
             cache_bytes: 0,
             cache_ns: 50_000,
@@ -281,7 +287,8 @@ impl Settings {
                     "contexts, queue, destages: at least 1",
                 );
             }
-            if controller.bytes_per_s.is_nan() || controller.bytes_per_s <= 0.0 {
+            let rates = [Some(controller.bytes_per_s), controller.write_bytes_per_s];
+            if rates.into_iter().flatten().any(|rate| rate.is_nan() || rate <= 0.0) {
                 return unfit("volume.controller.mb_per_s", "a bandwidth is above 0");
             }
         }
