@@ -20,6 +20,7 @@ pub(super) struct Gate {
     queue: usize,
     free_at: BinaryHeap<Reverse<u64>>,
     bus_free_at: u64,
+    host_free_at: u64,
     inside: usize,
     waiting: VecDeque<(u32, Part)>,
 }
@@ -57,6 +58,7 @@ impl Gate {
             queue: controller.queue,
             free_at: (0..controller.contexts).map(|_| Reverse(0)).collect(),
             bus_free_at: 0,
+            host_free_at: 0,
             inside: 0,
             waiting: VecDeque::new(),
         }
@@ -79,6 +81,14 @@ impl Gate {
             return None;
         };
         Some((flight, self.pass(now, &part)))
+    }
+
+    /// `bytes` come from the host, or go there, at `now`: when they are through. What memory takes or
+    /// gives crosses this link alone; it is as wide as the bus to the members is for reads.
+    pub fn cross(&mut self, now: u64, bytes: u64) -> u64 {
+        let takes = (bytes as f64 * self.costs[0].ns_per_byte).round() as u64;
+        self.host_free_at = self.host_free_at.max(now) + takes;
+        self.host_free_at
     }
 
     fn pass(&mut self, now: u64, part: &Part) -> Passage {

@@ -249,7 +249,10 @@ impl Volume {
     fn answer_from_memory(&mut self, asker: Asker, wanted: &Wanted) {
         let now = self.runner.now();
         match &self.settings.controller {
-            Some(controller) => self.runner.answer(now + controller.cache_ns, asker),
+            Some(controller) => {
+                let through = self.runner.cross(wanted.bytes);
+                self.runner.answer(through + controller.cache_ns, asker);
+            }
             None if wanted.op == Op::Read => self.runner.answer(now, asker),
             None => {
                 let mut plan = self.runner.plan();

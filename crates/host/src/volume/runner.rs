@@ -259,7 +259,9 @@ impl Runner {
                 last = found;
             }
         }
-        told.iter().for_each(|(_, span)| probe.span(span));
+        for (_, span) in &told {
+            probe.span(span);
+        }
         last
     }
 
@@ -289,6 +291,12 @@ impl Runner {
         self.running += 1;
         self.advance(number);
         number
+    }
+
+    /// When so many bytes have crossed from the host to memory of the controller, or back.
+    pub fn cross(&mut self, bytes: u64) -> u64 {
+        let now = self.now;
+        self.gate.as_mut().map_or(now, |gate| gate.cross(now, bytes))
     }
 
     /// Answers `asker` out of memory at `at`.

@@ -187,7 +187,7 @@ pub struct Controller {
     pub queue: usize,
     /// Memory behind a battery: writes are answered from there. None: cache off, write-through.
     pub cache_bytes: u64,
-    /// How soon they are.
+    /// How soon they are, once they have crossed the bus.
     pub cache_ns: u64,
     /// Writes out of memory at a time.
     pub destages: usize,

@@ -9,5 +9,6 @@ mod load;
 mod overload;
 mod paths;
 mod places;
+mod slides;
 mod table;
 mod upkeep;
