@@ -1,8 +1,12 @@
 //! Volumes: several members as one device, as md or a RAID controller makes them.
 //!
 //! [`map`] says which requests of members a request becomes, [`Volume`] runs them over devices. The
-//! rules are those of md in Linux (drivers/md/raid{0,1,5,10}.c); what is left out: plugging across
-//! requests, the raid5d thread's turns, md's limit of columns in work.
+//! rules are those of md in Linux (drivers/md/raid{0,1,5,10}.c), with the number of columns in work
+//! bounded by the stripe cache (`turns`) and, where it is asked for, one thread for parity. Left
+//! out: plugging across requests, the other turns of the raid5d thread.
+//!
+//! However many requests wait, each is looked at a bounded number of times: who waits for columns
+//! is woken once, and a member that chooses among what it holds is given no more than it has tags.
 //!
 //! Where a request takes one round and no member looks at its queue, a volume answers at once;
 //! otherwise it is [`model::Queued`], and [`Device::submit`] serves one request at a time.

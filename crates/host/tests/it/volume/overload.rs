@@ -167,6 +167,7 @@ fn work_per_request_does_not_grow_with_those_that_wait() {
     let raid5 = Settings::new(Level::Raid5, 4);
     let controller = Controller { cache_bytes: 1 << 20, ..Controller::default() };
     let rebuild = Some(Rebuild { step_bytes: 1 << 16, ..Rebuild::of(1) });
+    let journal = Protection::Journal { write_back: true, bytes: 1 << 30 };
     for (name, settings) in [
         ("RAID 5", raid5.clone()),
         ("RAID 5, one lost", Settings { failed: vec![1], ..raid5.clone() }),
@@ -174,6 +175,8 @@ fn work_per_request_does_not_grow_with_those_that_wait() {
         ("RAID 5, controller", Settings { controller: Some(controller), ..raid5.clone() }),
         ("RAID 5, bitmap", Settings { protection: Protection::BITMAP, ..raid5.clone() }),
         ("RAID 5, any columns", Settings { stripe_cache: 0, ..raid5.clone() }),
+        ("RAID 5, journal", Settings { protection: journal, ..raid5.clone() }),
+        ("RAID 5, parity", Settings { parity_ns_per_column: 5000, ..raid5.clone() }),
         ("RAID 6", Settings::new(Level::Raid6, 4)),
         ("RAID 10", Settings::new(Level::Raid10, 4)),
     ] {
@@ -262,4 +265,24 @@ fn the_stripe_cache_bounds_the_rate_of_writes() {
     // Reads pass by, and without a bound everybody is in work.
     near(rate(17, 1.0, 4096), 1000.0 / 100e-6);
     near(rate(0, 0.0, 4096), 1000.0 / 200e-6);
+}
+
+#[test]
+fn one_thread_for_parity_bounds_the_columns_per_second() {
+    let rate = |level, bytes: u32, reads: f64| {
+        let settings = Settings { parity_ns_per_column: 5000, ..Settings::new(level, 4) };
+        let members = (0..4).map(|_| Box::new(Parallel) as Box<dyn Device>).collect();
+        let mut volume = Volume::new(members, &settings).expect("a volume");
+        let mut draws = Draws(2);
+        closed(&mut volume, 100, 20_000, || draws.mixed(reads, bytes, 1 << 40)).0
+    };
+    let near = |found: f64, expected: f64| {
+        assert!((found / expected - 1.0).abs() < 0.01, "{found:.0}/s, expected {expected:.0}/s");
+    };
+    // 100 users and 200 us of members could do 500,000.
+    near(rate(Level::Raid5, 4096, 0.0), 200_000.0);
+    near(rate(Level::Raid6, 8192, 0.0), 100_000.0);
+    // No parity is worked out for reads.
+    near(rate(Level::Raid5, 4096, 1.0), 1_000_000.0);
+    near(rate(Level::Raid10, 4096, 0.0), 1_000_000.0);
 }
