@@ -1,5 +1,6 @@
 //! Volumes over RAM disks: requests per second of one core, by CPU time, in a closed loop of 64
-//! users with 70 % reads of 8 KiB; and in an open one that asks more than ten times what members do.
+//! users with 70 % reads of 8 KiB; and in an open one that asks more than ten times what members
+//! can do.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
-//! What stands below the file system: a scheduler for every device, the volume over them, and a fast
-//! device in front.
+//! What stands below the file system: a scheduler for every device, the volume over them, and a
+//! fast device in front.
 
 use model::Device;
 use units::Bytes;
@@ -12,7 +12,8 @@ use crate::{Error, Scheduled, Spec};
 /// A device that a stack needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// A member of the volume, from 0; a journal is the last one. Member 0 where there is no volume.
+    /// A member of the volume, from 0; a journal is the last one. Member 0 where there is no
+    /// volume.
     Member(usize),
     /// The fast device in front, by its name.
     Cache(&'a str),

@@ -1,9 +1,9 @@
 //! A RAID controller: every command of a member takes its time before it gets there.
 //!
-//! `contexts` processors take a time for each command, then its bytes cross one bus; at most `queue`
-//! commands are on their way or at the members, the others wait in order. Commands per second are
-//! at most `contexts` over that time, and a small write of RAID 5 takes four of them. Writes can
-//! have a time and a bandwidth of their own.
+//! `contexts` processors take a time for each command, then its bytes cross one bus; at most
+//! `queue` commands are on their way or at the members, the others wait in order. Commands per
+//! second are at most `contexts` over that time, and a small write of RAID 5 takes four of them.
+//! Writes can have a time and a bandwidth of their own.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -83,8 +83,8 @@ impl Gate {
         Some((flight, self.pass(now, &part)))
     }
 
-    /// `bytes` come from the host, or go there, at `now`: when they are through. What memory takes or
-    /// gives crosses this link alone; it is as wide as the bus to the members is for reads.
+    /// `bytes` come from the host, or go there, at `now`: when they are through. What memory takes
+    /// or gives crosses this link alone; it is as wide as the bus to the members is for reads.
     pub fn cross(&mut self, now: u64, bytes: u64) -> u64 {
         let takes = (bytes as f64 * self.costs[0].ns_per_byte).round() as u64;
         self.host_free_at = self.host_free_at.max(now) + takes;

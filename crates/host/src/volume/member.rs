@@ -1,7 +1,7 @@
 //! A member of a volume: a device, what it was handed, and what waits for it.
 //!
-//! A device that looks at its queue chooses among what it holds, which takes it longer the more that
-//! is; real ones hold as many requests as they have tags. So a member holds at most `most`
+//! A device that looks at its queue chooses among what it holds, which takes it longer the more
+//! that is; real ones hold as many requests as they have tags. So a member holds at most `most`
 //! requests, and the others wait here in the order of their arrival.
 
 use std::cmp::Reverse;
@@ -49,8 +49,8 @@ impl Traffic {
     }
 }
 
-/// What members do, for those who watch: spans with the ticket of the request that they are for; none
-/// for the volume's own work.
+/// What members do, for those who watch: spans with the ticket of the request that they are for;
+/// none for the volume's own work.
 pub(super) type Told = Vec<(Option<u64>, Span)>;
 
 /// A device and what it was asked for.

@@ -160,8 +160,8 @@ impl Volume {
         self.runner.members.iter().map(|member| member.handed)
     }
 
-    /// What it has done so far, in looks at columns, at waiting requests, and in events: a measure of
-    /// its work that does not depend on the machine.
+    /// What it has done so far, in looks at columns, at waiting requests, and in events: a measure
+    /// of its work that does not depend on the machine.
     pub fn steps(&self) -> u64 {
         self.turns.steps + self.runner.steps()
     }

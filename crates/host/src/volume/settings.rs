@@ -93,8 +93,8 @@ pub struct Settings {
     pub read_balance: ReadBalance,
     /// How parity is updated.
     pub update: Update,
-    /// Columns of the stripe cache (`stripe_cache_size`): as many are in work at most, and blocks of
-    /// as many stay known after a write. 0: none stays known, and any number is in work.
+    /// Columns of the stripe cache (`stripe_cache_size`): as many are in work at most, and blocks
+    /// of as many stay known after a write. 0: none stays known, and any number is in work.
     pub stripe_cache: usize,
     /// Time of the one thread that works out parity, for each column; 0: none.
     pub parity_ns_per_column: u64,

@@ -33,8 +33,8 @@ pub struct CacheSettings {
     pub dirty_target: f64,
     /// Share of dirty pages from which writes go through (`CUTOFF_WRITEBACK_SYNC`).
     pub dirty_through: f64,
-    /// Requests that each of the devices holds at a time; the others wait in order. `None`: 32 where
-    /// it looks at its queue, all where it answers at once.
+    /// Requests that each of the devices holds at a time; the others wait in order. `None`: 32
+    /// where it looks at its queue, all where it answers at once.
     pub depth: Option<usize>,
 }
 

@@ -258,7 +258,7 @@ fn the_stripe_cache_bounds_the_rate_of_writes() {
     let between = |found: f64, all: f64| {
         assert!((0.75 * all..=all).contains(&found), "{found:.0}/s, at most {all:.0}/s");
     };
-    // A column in work takes 100 us of reads and 100 us of writes; a request of 16 KiB four columns.
+    // A column in work takes 100 us of reads and 100 us of writes; a request of 16 KiB takes four.
     between(rate(17, 0.0, 4096), 17.0 / 200e-6);
     between(rate(256, 0.0, 4096), 256.0 / 200e-6);
     between(rate(256, 0.0, 16 << 10), 64.0 / 200e-6);

@@ -223,14 +223,14 @@ fn modelled((kind, load, figure, kib, ..): &Row) -> [f64; 2] {
     })
 }
 
-/// The controller's write cache answers writes; neither its size nor how long it takes is published.
+/// The controller's write cache answers writes; neither its size nor its latency is published.
 const WRITE_CACHE: &str = "a write cache that is not described answers";
 /// Two drives together write less than the single one of the same table (3300 per second).
 const OTHER_STATE: &str = "the drives were in another state than those of the other tables";
 /// A single drive loses a fifth from 4 to 8 KiB (6000 and 4800 per second), these two fifths.
 const LARGER_WRITES: &str = "writes of 8 KiB lose more than those of a single drive";
-/// Little's law over the row itself gives 3.0 (two controllers, 256 KiB), 1.5 (one, 512 KiB) and 7.7
-/// (simple volumes, 4 KiB) where the row that is taken gives 1.9, 1.9 and 8.7.
+/// Little's law over the row itself gives 3.0 (two controllers, 256 KiB), 1.5 (one, 512 KiB) and
+/// 7.7 (simple volumes, 4 KiB) where the configuration that is taken gives 1.9, 1.9 and 8.7.
 const IN_FLIGHT: &str = "another number of requests was in flight";
 /// Simple volumes are faster than the controller's own stripes.
 const STRIPING: &str = "the model's controller stripes without cost";
@@ -349,7 +349,7 @@ fn directions_are_those_of_the_slides() {
                     };
                     let why = TURNS.iter().find(known).map_or("", |turn| turn.6);
                     println!(
-                        "{:?} {:?}, {:?} {:?} {op:?} {sizes:?}: {published:.2}, model {model:.2} {why}",
+                        "{:?} {:?}, {:?} {:?} {op:?} {sizes:?}: {published:.2}, {model:.2} {why}",
                         one.0, other.0, one.1, one.2
                     );
                     turns.push((one.0, other.0, one.1, one.2, sizes, op, why));
