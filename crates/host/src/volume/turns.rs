@@ -5,7 +5,8 @@
 //! waits in line. As in md (`raid5_get_active_stripe`, drivers/md/raid5.c), once somebody had to
 //! wait nobody enters before less than three quarters of the room are taken, and who wants a column
 //! that is in work anyway does not stand in that line. md takes the columns of a request one by
-//! one, this takes them together: a request of more columns than there are runs alone.
+//! one, this takes them together: a request of more columns than there are runs alone. Since Linux
+//! 4.1 md adds columns while they run out and memory lasts; here their number stays.
 //!
 //! A request looks at each of its columns once when it comes, and is woken once: the work for a
 //! request does not depend on how many others wait.
