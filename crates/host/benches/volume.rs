@@ -1,5 +1,6 @@
 //! Volumes over RAM disks: requests per second of one core, by CPU time, in a closed loop of 64
-//! users with 70 % reads of 8 KiB.
+//! users with 70 % reads of 8 KiB; and in an open one that asks more than ten times what members
+//! can do.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,13 +26,16 @@ fn cpu_seconds(start: Instant) -> f64 {
 }
 
 fn ram() -> Box<dyn Device> {
-    let parameters = RamParameters {
-        capacity: Some(Bytes(1 << 40)),
-        latency_ns: 10_000.0,
-        bytes_per_s: 4e9,
-        ports: 4,
-    };
-    Box::new(Ram::new(&parameters))
+    memory(10_000.0, 4)
+}
+
+fn slow() -> Box<dyn Device> {
+    memory(3_333_000.0, 1)
+}
+
+fn memory(latency_ns: f64, ports: u32) -> Box<dyn Device> {
+    let capacity = Some(Bytes(1 << 40));
+    Box::new(Ram::new(&RamParameters { capacity, latency_ns, bytes_per_s: 4e9, ports }))
 }
 
 struct Load {
@@ -73,8 +77,29 @@ fn run(device: &mut dyn Device) -> f64 {
     REQUESTS as f64 / (cpu_seconds(start) - before) / 1e6
 }
 
+/// Requests that arrive at 10,000 per second, whatever has been answered.
+fn overload(device: &mut dyn Device) -> f64 {
+    const COUNT: u64 = 60_000;
+    let blocks = device.capacity().map_or(1 << 20, |bytes| bytes.0 / 8192);
+    let mut load = Load { state: 1, blocks };
+    let start = Instant::now();
+    let before = cpu_seconds(start);
+    let queued = device.queued().expect("a volume with parity");
+    for number in 0..COUNT {
+        let now = Nanos(number * 100_000);
+        while queued.next_completion(now).is_some() {}
+        queued.arrive(now, number, &load.next());
+    }
+    while queued.next_completion(Nanos(u64::MAX)).is_some() {}
+    COUNT as f64 / (cpu_seconds(start) - before) / 1e6
+}
+
 /// Median of three fresh devices.
 fn measure(name: &str, make: impl Fn() -> Box<dyn Device>) {
+    measure_by(name, run, make);
+}
+
+fn measure_by(name: &str, run: fn(&mut dyn Device) -> f64, make: impl Fn() -> Box<dyn Device>) {
     let mut rates: Vec<f64> = (0..3).map(|_| run(make().as_mut())).collect();
     rates.sort_by(f64::total_cmp);
     println!("{name:<32} {:>6.2} M requests/s per core", rates[1]);
@@ -91,6 +116,12 @@ fn main() {
         let settings = Settings::new(level, 8);
         measure(&format!("{level:?} of 8"), || volume(&settings));
     }
+    // 300 requests per second of each member.
+    measure_by("Raid5 of 4, overloaded", overload, || {
+        let settings = Settings::new(Level::Raid5, 4);
+        let members = (0..4).map(|_| slow()).collect();
+        Box::new(Volume::new(members, &settings).expect("a volume"))
+    });
     let lost = Settings { failed: vec![3], ..Settings::new(Level::Raid5, 8) };
     measure("Raid5 of 8, one lost", || volume(&lost));
     let behind =

@@ -4,9 +4,9 @@
 use model::Device;
 use units::Bytes;
 
-use crate::volume::cache::CacheDevice;
+use crate::volume::cache::{CacheDevice, CacheSettings};
 use crate::volume::map::Map;
-use crate::volume::{Protection, Volume};
+use crate::volume::{self, Protection, Volume};
 use crate::{Error, Scheduled, Spec};
 
 /// A device that a stack needs.
@@ -71,13 +71,29 @@ impl Spec {
         let mut members: Vec<_> =
             (0..self.devices()).map(|number| scheduled(Part::Member(number))).collect();
         let below: Box<dyn Device> = match &self.volume {
-            Some(volume) => Box::new(Volume::new(members, volume)?),
+            Some(volume) => Box::new(Volume::new(members, &self.above_scheduler(volume))?),
             None => members.pop().expect("one where there is no volume"),
         };
         Ok(match (fast, &self.cache_device) {
-            (Some(fast), Some((_, settings))) => Box::new(CacheDevice::new(fast, below, settings)?),
+            (Some(fast), Some((_, settings))) => {
+                // The slow device is perhaps a volume, which bounds what it hands down itself.
+                let depth = settings.depth.or(Some(usize::MAX).filter(|_| self.has_own_bounds()));
+                let settings = CacheSettings { depth, ..settings.clone() };
+                Box::new(CacheDevice::new(fast, below, &settings)?)
+            }
             _ => below,
         })
+    }
+
+    /// A scheduler bounds what its device gets, and must see what waits.
+    fn above_scheduler(&self, volume: &volume::Settings) -> volume::Settings {
+        let depth = volume.depth.or(self.scheduler.as_ref().map(|_| usize::MAX));
+        volume::Settings { depth, ..volume.clone() }
+    }
+
+    /// What lies below a cache device keeps what waits itself.
+    fn has_own_bounds(&self) -> bool {
+        self.scheduler.is_some() || self.volume.is_some()
     }
 }
 
@@ -154,5 +170,43 @@ mod tests {
         let spec = Spec::from_toml(text, "stack.toml").unwrap();
         assert_eq!(spec.capacity(Some(Bytes(1 << 30))).unwrap(), Some(Bytes(1 << 30)));
         assert_eq!(spec.capacity(None).unwrap(), None);
+    }
+
+    #[test]
+    fn bounds_and_costs_of_a_volume_are_read() {
+        let text = "[volume]\nlevel = \"raid5\"\nmembers = 3\ndepth = 7\n\
+                    parity_us_per_column = 1.5\n[volume.controller]\nus_per_write = 90\n\
+                    write_mb_per_s = 400\n";
+        let volume = Spec::from_toml(text, "stack.toml").unwrap().volume.unwrap();
+        assert_eq!((volume.depth, volume.parity_ns_per_column), (Some(7), 1500));
+        let controller = volume.controller.unwrap();
+        assert_eq!(controller.write_command_ns, Some(90_000));
+        assert_eq!(controller.write_bytes_per_s, Some(4e8));
+        for (line, key) in [
+            ("depth = 0", "volume.depth"),
+            ("parity_us_per_column = -1", "volume.parity_us_per_column"),
+            ("controller = { us_per_write = -1 }", "volume.controller.us_per_write"),
+            ("controller = { write_mb_per_s = 0 }", "volume.controller.mb_per_s"),
+        ] {
+            let text = format!("[volume]\nlevel = \"raid5\"\nmembers = 3\n{line}\n");
+            let error = Spec::from_toml(&text, "stack.toml").expect_err(line).to_string();
+            assert!(error.contains(key), "{error}");
+        }
+        let cache = "[cache_device]\ndevice = \"fast\"\nsize = \"1GiB\"\ndepth = 0\n";
+        let error = Spec::from_toml(cache, "stack.toml").expect_err(cache).to_string();
+        assert!(error.contains("cache_device.depth"), "{error}");
+    }
+
+    #[test]
+    fn a_scheduler_sees_all_that_waits_but_for_a_depth_that_is_set() {
+        let depth = |text: &str| {
+            let spec = Spec::from_toml(text, "stack.toml").expect(text);
+            spec.above_scheduler(spec.volume.as_ref().unwrap()).depth
+        };
+        let volume = "[volume]\nlevel = \"raid0\"\nmembers = 2\n";
+        assert_eq!(depth(volume), None);
+        let scheduler = "[scheduler]\nkind = \"deadline\"\n";
+        assert_eq!(depth(&format!("{scheduler}{volume}")), Some(usize::MAX));
+        assert_eq!(depth(&format!("{scheduler}{volume}depth = 4\n")), Some(4));
     }
 }

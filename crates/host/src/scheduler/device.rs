@@ -70,6 +70,7 @@ struct Counts {
     issued: u64,
     waited: u64,
     throttled: u64,
+    taken_in: u64,
 }
 
 fn policy(settings: &Settings) -> Box<dyn Policy> {
@@ -121,8 +122,15 @@ impl Scheduled {
         }
     }
 
+    /// Looks at requests that arrived or were held back: a measure of the work for each that does
+    /// not depend on the machine.
+    pub fn looks(&self) -> u64 {
+        self.counts.taken_in
+    }
+
     /// Takes what arrived at `arrived` in at the clock.
     fn take_in(&mut self, arrived: u64, ticket: u64, request: &Request) {
+        self.counts.taken_in += 1;
         if self.flush.is_some() {
             self.held.push_back((arrived, ticket, *request));
             return;
@@ -259,7 +267,9 @@ impl Scheduled {
         self.unplug_at = None;
         if is_flush {
             self.flush = None;
-            for (arrived, ticket, request) in std::mem::take(&mut self.held) {
+            while self.flush.is_none()
+                && let Some((arrived, ticket, request)) = self.held.pop_front()
+            {
                 self.take_in(arrived, ticket, &request);
             }
             return;

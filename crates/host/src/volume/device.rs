@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use model::observe::{Path, Probe};
 use model::queued;
 use model::{Counter, Device, Queued};
 use trace::{Request, Trace};
@@ -19,13 +20,21 @@ impl Queued for Volume {
     }
 
     fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)> {
+        self.runner.watch(false);
         let found = self.completed.pop_front().or_else(|| self.advance(until.0));
-        found.map(|(at, ticket)| (Nanos(at), ticket))
+        found.map(|(at, ticket, _)| (Nanos(at), ticket))
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
-        let kept = self.completed.front().map(|(at, _)| *at);
+        let kept = self.completed.front().map(|(at, ..)| *at);
         kept.or_else(|| self.runner.next_event()).map(Nanos)
+    }
+
+    fn next_observed(&mut self, until: Nanos, probe: &mut dyn Probe) -> Option<(Nanos, u64, Path)> {
+        self.runner.watch(true);
+        let found = self.completed.pop_front().or_else(|| self.advance(until.0));
+        self.runner.tell(probe);
+        found.map(|(at, ticket, path)| (Nanos(at), ticket, path))
     }
 }
 
@@ -43,6 +52,24 @@ impl Device for Volume {
         Nanos(at)
     }
 
+    fn submit_observed(
+        &mut self,
+        now: Nanos,
+        request: &Request,
+        probe: &mut dyn Probe,
+    ) -> (Nanos, Path) {
+        if !self.is_direct {
+            return queued::submit_observed(self, now, request, probe);
+        }
+        let wanted = self.count(request);
+        let mut plan = self.plan(now.0, &wanted);
+        let (at, path) = self.runner.submit_observed(now.0, &plan, probe);
+        plan.clear();
+        self.runner.put_back(plan);
+        self.answered += 1;
+        (Nanos(at), path)
+    }
+
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
         if self.is_direct {
             assert_eq!(range.len(), completions.len(), "one completion per request");
@@ -54,6 +81,31 @@ impl Device for Volume {
         }
         let mut ahead = std::mem::take(&mut self.ahead);
         queued::submit_due(self, &mut ahead, trace, range, completions);
+        self.ahead = ahead;
+    }
+
+    fn submit_due_observed(
+        &mut self,
+        trace: &Trace,
+        range: Range<usize>,
+        completions: &mut [u64],
+        paths: &mut [Path],
+        probe: &mut dyn Probe,
+    ) {
+        if self.is_direct {
+            assert_eq!(range.len(), completions.len(), "one completion per request");
+            assert_eq!(range.len(), paths.len(), "one path per request");
+            for ((index, completion), path) in range.zip(completions).zip(paths) {
+                let request = trace.request(index);
+                probe.request(index);
+                let found = self.submit_observed(request.due, &request, probe);
+                (*completion, *path) = (found.0.0, found.1);
+            }
+            return;
+        }
+        let mut ahead = std::mem::take(&mut self.ahead);
+        let into = (completions, paths);
+        queued::submit_due_observed(self, &mut ahead, trace, range, into, probe);
         self.ahead = ahead;
     }
 

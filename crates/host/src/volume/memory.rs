@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::map::Wanted;
+use super::runner::Asker;
 
 /// Dirty ranges, and who waits for room.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub(super) struct Memory {
     dirty: BTreeMap<(u64, u64), u32>,
     /// Of the queue, how many are to be written in any case.
     due: usize,
-    stalled: VecDeque<(u64, Wanted, u64)>,
+    stalled: VecDeque<(Asker, Wanted, u64)>,
     pub absorbed: u64,
     pub hits: u64,
     pub stalls: u64,
@@ -61,7 +62,7 @@ impl Memory {
     }
 
     /// Takes a write in; if there is no room it waits, and this says no.
-    pub fn take(&mut self, ticket: u64, wanted: Wanted, cost: u64) -> bool {
+    pub fn take(&mut self, asker: Asker, wanted: Wanted, cost: u64) -> bool {
         let range = (wanted.offset, wanted.bytes);
         if self.stalled.is_empty() {
             if self.queued.contains(&range) {
@@ -77,22 +78,22 @@ impl Memory {
             }
         }
         self.stalls += 1;
-        self.stalled.push_back((ticket, wanted, cost));
+        self.stalled.push_back((asker, wanted, cost));
         false
     }
 
     /// The next one that waited for room and has it now.
-    pub fn admit(&mut self) -> Option<(u64, Wanted)> {
+    pub fn admit(&mut self) -> Option<(Asker, Wanted)> {
         let (_, _, cost) = self.stalled.front()?;
         if self.used + cost > self.room && self.used > 0 {
             return None;
         }
-        let (ticket, wanted, cost) = self.stalled.pop_front().expect("it is there");
+        let (asker, wanted, cost) = self.stalled.pop_front().expect("it is there");
         let others = std::mem::take(&mut self.stalled);
-        let taken = self.take(ticket, wanted, cost);
+        let taken = self.take(asker, wanted, cost);
         assert!(taken, "there is room");
         self.stalled = others;
-        Some((ticket, wanted))
+        Some((asker, wanted))
     }
 
     /// The next range to be written to its place.

@@ -1,8 +1,12 @@
 //! Volumes: several members as one device, as md or a RAID controller makes them.
 //!
 //! [`map`] says which requests of members a request becomes, [`Volume`] runs them over devices. The
-//! rules are those of md in Linux (drivers/md/raid{0,1,5,10}.c); what is left out: plugging across
-//! requests, the raid5d thread's turns, md's limit of columns in work.
+//! rules are those of md in Linux (drivers/md/raid{0,1,5,10}.c), with the number of columns in work
+//! bounded by the stripe cache (`turns`) and, where it is asked for, one thread for parity. Left
+//! out: plugging across requests, the other turns of the raid5d thread.
+//!
+//! However many requests wait, each is looked at a bounded number of times: who waits for columns
+//! is woken once, and a member that chooses among what it holds is given no more than it has tags.
 //!
 //! Where a request takes one round and no member looks at its queue, a volume answers at once;
 //! otherwise it is [`model::Queued`], and [`Device::submit`] serves one request at a time.
@@ -15,6 +19,7 @@ mod device;
 mod gate;
 mod lru;
 pub mod map;
+mod member;
 mod memory;
 pub mod parity;
 pub mod plan;
@@ -24,15 +29,16 @@ mod runner;
 mod settings;
 mod spec;
 pub mod stripes;
+mod turns;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
 
 use model::Device;
+use model::observe::Path;
 use model::queued::Ahead;
 use trace::{Op, Request};
 
-pub use runner::Traffic;
+pub use member::Traffic;
 pub use settings::{
     COLUMN_BYTES, Controller, Copies, Level, MOST_MEMBERS, Protection, ReadBalance, Rebuild,
     Settings, Unfit, Update,
@@ -45,8 +51,9 @@ use memory::Memory;
 use plan::{Plan, Stage};
 use protection::Guard;
 use rebuild::Progress;
-use runner::{Happened, Order, Purpose, Runner, Timer};
+use runner::{Asker, Happened, Order, Purpose, Runner, Timer};
 use stripes::Stripes;
+use turns::Turns;
 
 /// The journal's stripes are written when it is that long since the first of them came
 /// (`R5C_RECLAIM_WAKEUP_INTERVAL`, raid5-cache.c).
@@ -56,7 +63,7 @@ const RECLAIM_NS: u64 = 30_000_000_000;
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// A request.
-    Request(u64, Wanted),
+    Request(Asker, Wanted),
     /// What memory holds.
     Destage(Wanted),
     /// A step of a rebuild.
@@ -76,13 +83,13 @@ pub struct Volume {
     rebuild_began: u64,
     /// Every request is one round of members that do not look at their queue.
     is_direct: bool,
-    /// What is to be done in columns that somebody else works on.
-    waiting: VecDeque<Work>,
+    /// Columns in work, and what is to be done in those that somebody else works on.
+    turns: Turns<Work>,
     /// What memory is writing, by job.
     destages: BTreeMap<u32, Wanted>,
     /// A look at the bitmap, or at the journal, is to come.
     is_waking: bool,
-    completed: VecDeque<(u64, u64)>,
+    completed: VecDeque<(u64, u64, Path)>,
     ahead: Ahead,
     asked: Traffic,
     taken: u64,
@@ -113,11 +120,14 @@ impl Volume {
             }),
         };
         let map = Map::new(settings, &capacities)?;
-        let runner = Runner::new(members, settings.controller.as_ref().map(Gate::new));
+        let gate = settings.controller.as_ref().map(Gate::new);
+        let mut runner = Runner::new(members, settings.depth, gate);
+        runner.compute(settings.parity_ns_per_column);
         let is_plain = map.parity().is_none()
             && settings.protection == Protection::None
             && settings.controller.is_none()
-            && settings.rebuild.is_none();
+            && settings.rebuild.is_none()
+            && settings.depth.is_none_or(|depth| depth == usize::MAX);
         let mut made = Self {
             is_direct: is_plain && !runner.any_queued(),
             guard: Guard::new(settings.protection, settings.members),
@@ -130,7 +140,7 @@ impl Volume {
             runner,
             memory,
             rebuild_began: 0,
-            waiting: VecDeque::new(),
+            turns: Turns::new(most_columns(settings)),
             destages: BTreeMap::new(),
             is_waking: false,
             completed: VecDeque::new(),
@@ -148,6 +158,12 @@ impl Volume {
     /// What each member was handed; a journal is the last.
     pub fn members(&self) -> impl Iterator<Item = Traffic> + '_ {
         self.runner.members.iter().map(|member| member.handed)
+    }
+
+    /// What it has done so far, in looks at columns, at waiting requests, and in events: a measure
+    /// of its work that does not depend on the machine.
+    pub fn steps(&self) -> u64 {
+        self.turns.steps + self.runner.steps()
     }
 
     /// Plans `wanted` at `now`.
@@ -184,13 +200,14 @@ impl Volume {
 
     /// Takes in a request at the current time.
     fn take_in(&mut self, ticket: u64, wanted: Wanted) {
-        if self.memory.is_some() && self.by_memory(ticket, wanted) {
+        let asker = Asker { ticket, arrived: self.runner.now() };
+        if self.memory.is_some() && self.by_memory(asker, wanted) {
             self.pump();
         } else if self.is_journalled() && wanted.op == Op::Flush {
             // What was answered is in the log, and the log was flushed.
-            self.runner.answer(self.runner.now(), ticket);
+            self.runner.answer(self.runner.now(), asker);
         } else {
-            self.work(Work::Request(ticket, wanted));
+            self.work(Work::Request(asker, wanted));
         }
     }
 
@@ -210,22 +227,22 @@ impl Volume {
     }
 
     /// Whether memory deals with a request.
-    fn by_memory(&mut self, ticket: u64, wanted: Wanted) -> bool {
+    fn by_memory(&mut self, asker: Asker, wanted: Wanted) -> bool {
         let cost = self.cost(&wanted);
         let memory = self.memory.as_mut().expect("there is one");
         match wanted.op {
             Op::Write => {
-                if memory.take(ticket, wanted, cost) {
-                    self.answer_from_memory(ticket, &wanted);
+                if memory.take(asker, wanted, cost) {
+                    self.answer_from_memory(asker, &wanted);
                 }
                 true
             }
             Op::Read if memory.holds(&wanted) => {
-                self.answer_from_memory(ticket, &wanted);
+                self.answer_from_memory(asker, &wanted);
                 true
             }
             Op::Flush => {
-                self.answer_from_memory(ticket, &wanted);
+                self.answer_from_memory(asker, &wanted);
                 true
             }
             Op::Read | Op::Trim => false,
@@ -233,17 +250,18 @@ impl Volume {
     }
 
     /// Answers what memory has taken in, holds, or need not hand down.
-    fn answer_from_memory(&mut self, ticket: u64, wanted: &Wanted) {
+    fn answer_from_memory(&mut self, asker: Asker, wanted: &Wanted) {
         let now = self.runner.now();
         match &self.settings.controller {
-            Some(controller) => self.runner.answer(now + controller.cache_ns, ticket),
-            None if wanted.op == Op::Read => self.runner.answer(now, ticket),
+            Some(controller) => {
+                let through = self.runner.cross(wanted.bytes);
+                self.runner.answer(through + controller.cache_ns, asker);
+            }
+            None if wanted.op == Op::Read => self.runner.answer(now, asker),
             None => {
                 let mut plan = self.runner.plan();
                 self.guard.log_data(wanted.bytes, wanted.op == Op::Flush, &mut plan);
-                let (ticket, acknowledged) = (Some(ticket), Stage::Secure);
-                let order = Order { ticket, acknowledged, purpose: Purpose::Upkeep };
-                self.runner.start(plan, order);
+                self.runner.start(plan, Order::of(asker, Stage::Secure, Purpose::Upkeep));
                 if !self.is_waking {
                     self.is_waking = true;
                     self.runner.wake(now + RECLAIM_NS, Timer::WriteBack);
@@ -261,76 +279,46 @@ impl Volume {
 
     /// Does `work`, or lets it wait for its columns.
     fn work(&mut self, work: Work) {
-        if !self.try_start(work) {
-            self.waiting.push_back(work);
-        }
-    }
-
-    /// The columns that `work` needs for itself.
-    fn columns(&self, work: &Work) -> Columns {
-        let Some(parity) = self.map.parity() else { return Columns::None };
-        match *work {
-            Work::Request(_, wanted) | Work::Destage(wanted) => {
-                let Wanted { op, offset, bytes } = wanted;
-                let holds = match op {
-                    Op::Write => true,
-                    Op::Read => parity.needs_lost(&self.map.health, offset, bytes),
-                    Op::Trim | Op::Flush => false,
-                };
-                if holds { Columns::Of(offset, bytes) } else { Columns::None }
-            }
-            Work::Rebuild => {
-                let next = self.rebuild.as_ref().and_then(Progress::next);
-                next.map_or(Columns::None, |(place, bytes)| {
+        let Self { map, turns, rebuild, .. } = self;
+        match (work, map.parity()) {
+            (Work::Rebuild, Some(_)) => {
+                let next = rebuild.as_ref().and_then(Progress::next);
+                let columns = next.map(|(place, bytes)| {
                     let end = (place.offset + bytes).div_ceil(COLUMN_BYTES);
-                    Columns::Range(place.offset / COLUMN_BYTES..end)
-                })
+                    place.offset / COLUMN_BYTES..end
+                });
+                // md makes them one by one: they never wait for so much room at once.
+                turns.ask(columns.into_iter(), false, work);
             }
+            (Work::Request(_, wanted) | Work::Destage(wanted), Some(parity))
+                if parity.holds(&map.health, &wanted) =>
+            {
+                turns.ask(parity.columns(wanted.offset, wanted.bytes), true, work);
+            }
+            _ => {
+                self.start(work, None);
+            }
+        }
+        self.start_what_may();
+    }
+
+    /// Starts everything whose turn it is.
+    fn start_what_may(&mut self) {
+        while let Some((turn, work)) = self.turns.start() {
+            self.start(work, Some(turn));
         }
     }
 
-    /// Starts `work` unless somebody works on its columns.
-    fn try_start(&mut self, work: Work) -> bool {
-        let columns = self.columns(&work);
-        let is_held = |columns: Range<u64>| self.stripes.is_held(&columns);
-        let is_taken = match (&columns, self.map.parity()) {
-            (Columns::Of(offset, bytes), Some(parity)) => {
-                parity.columns(*offset, *bytes).any(is_held)
-            }
-            (Columns::Range(range), _) => is_held(range.clone()),
-            _ => false,
-        };
-        if is_taken {
-            return false;
-        }
-        let job = self.start(work);
-        match columns {
-            Columns::None => {}
-            Columns::Range(range) => self.stripes.hold(range, job),
-            Columns::Of(offset, bytes) => {
-                let Self { map, stripes, .. } = self;
-                let parity = map.parity().expect("it has columns");
-                parity.columns(offset, bytes).for_each(|columns| stripes.hold(columns, job));
-            }
-        }
-        true
-    }
-
-    fn start(&mut self, work: Work) -> u32 {
+    fn start(&mut self, work: Work, turn: Option<u32>) {
         let now = self.runner.now();
-        let acknowledged = Stage::Store;
-        match work {
-            Work::Request(ticket, wanted) => {
-                let plan = self.plan(now, &wanted);
-                let (ticket, purpose) = (Some(ticket), Purpose::Request);
-                self.runner.start(plan, Order { ticket, acknowledged, purpose })
+        let (plan, order) = match work {
+            Work::Request(asker, wanted) => {
+                let order = Order::of(asker, Stage::Store, Purpose::Request);
+                (self.plan(now, &wanted), Order { computes: self.computes(&wanted), ..order })
             }
             Work::Destage(wanted) => {
-                let plan = self.plan(now, &wanted);
-                let (ticket, purpose) = (None, Purpose::Destage);
-                let job = self.runner.start(plan, Order { ticket, acknowledged, purpose });
-                self.destages.insert(job, wanted);
-                job
+                let order = Order::own(Purpose::Destage);
+                (self.plan(now, &wanted), Order { computes: self.computes(&wanted), ..order })
             }
             Work::Rebuild => {
                 let mut plan = self.runner.plan();
@@ -340,22 +328,40 @@ impl Volume {
                 let reserved = self.settings.protection.reserved_bytes();
                 plan.shift(reserved, &[Stage::Fetch, Stage::Store]);
                 self.rebuild_began = now;
-                let (ticket, purpose) = (None, Purpose::Rebuild);
-                self.runner.start(plan, Order { ticket, acknowledged, purpose })
+                let computes = self.map.parity().map_or(0, |_| bytes / COLUMN_BYTES);
+                (plan, Order { computes, ..Order::own(Purpose::Rebuild) })
             }
+        };
+        let job = self.runner.start(plan, Order { turn, ..order });
+        if let Work::Destage(wanted) = work {
+            self.destages.insert(job, wanted);
+        }
+    }
+
+    /// The columns whose parity a request works out.
+    fn computes(&self, wanted: &Wanted) -> u64 {
+        match self.map.parity() {
+            Some(parity) if self.settings.parity_ns_per_column > 0 => {
+                if !parity.holds(&self.map.health, wanted) {
+                    return 0;
+                }
+                let columns = parity.columns(wanted.offset, wanted.bytes);
+                columns.map(|columns| columns.end - columns.start).sum()
+            }
+            _ => 0,
         }
     }
 
     /// Goes on until the next completion, at most to `until`.
-    fn advance(&mut self, until: u64) -> Option<(u64, u64)> {
+    fn advance(&mut self, until: u64) -> Option<(u64, u64, Path)> {
         while let Some((at, happened)) = self.runner.step(until) {
             match happened {
-                Happened::Acknowledged(ticket) => {
+                Happened::Acknowledged(ticket, path) => {
                     self.answered += 1;
                     assert!(self.answered <= self.taken, "more is answered than was asked");
-                    return Some((at, ticket));
+                    return Some((at, ticket, path));
                 }
-                Happened::Finished(job, purpose) => self.finished(at, job, purpose),
+                Happened::Finished(job, order) => self.finished(at, job, order),
                 Happened::Woke(Timer::Rebuild) => self.work(Work::Rebuild),
                 Happened::Woke(Timer::WriteBack) => {
                     self.is_waking = false;
@@ -370,16 +376,18 @@ impl Volume {
         None
     }
 
-    fn finished(&mut self, at: u64, job: u32, purpose: Purpose) {
-        self.stripes.release(job);
-        match purpose {
+    fn finished(&mut self, at: u64, job: u32, order: Order) {
+        if let Some(turn) = order.turn {
+            self.turns.release(turn);
+        }
+        match order.purpose {
             Purpose::Destage => {
                 let wanted = self.destages.remove(&job).expect("memory writes it");
                 let cost = self.cost(&wanted);
                 let memory = self.memory.as_mut().expect("there is one");
                 memory.destaged(&wanted, cost);
-                while let Some((ticket, wanted)) = self.memory.as_mut().and_then(Memory::admit) {
-                    self.answer_from_memory(ticket, &wanted);
+                while let Some((asker, wanted)) = self.memory.as_mut().and_then(Memory::admit) {
+                    self.answer_from_memory(asker, &wanted);
                 }
                 self.pump();
             }
@@ -394,10 +402,9 @@ impl Volume {
             }
             Purpose::Request | Purpose::Upkeep => {}
         }
-        // What waited for columns goes first come, first served.
-        for _ in 0..self.waiting.len() {
-            let work = self.waiting.pop_front().expect("it was counted");
-            self.work(work);
+        self.start_what_may();
+        if self.runner.is_idle() {
+            assert!(self.turns.is_idle(), "what waits for columns is woken");
         }
     }
 
@@ -409,8 +416,7 @@ impl Volume {
         if self.is_waking {
             self.runner.wake(at + delay_ns, Timer::Unmark);
         }
-        let (ticket, acknowledged) = (None, Stage::Store);
-        self.runner.start(plan, Order { ticket, acknowledged, purpose: Purpose::Upkeep });
+        self.runner.start(plan, Order::own(Purpose::Upkeep));
     }
 
     fn count(&mut self, request: &Request) -> Wanted {
@@ -421,13 +427,12 @@ impl Volume {
     }
 }
 
-/// Columns that nobody else may work on.
-enum Columns {
-    None,
-    /// Those of a range of the volume: offset and length.
-    Of(u64, u64),
-    /// These.
-    Range(Range<u64>),
+/// Columns that may be in work at a time.
+fn most_columns(settings: &Settings) -> u64 {
+    match settings.stripe_cache {
+        0 => u64::MAX >> 2,
+        columns => columns as u64,
+    }
 }
 
 /// Which of the copies at `places` is read at `now`; data start `reserved` bytes into members.

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use trace::Op;
 
-use super::map::{Health, Place};
+use super::map::{Health, Place, Wanted};
 use super::plan::{Part, Plan, Stage};
 use super::settings::{COLUMN_BYTES, Level, Settings, Update};
 use super::stripes::Stripes;
@@ -139,6 +139,15 @@ impl Parity {
                     health.unreadable(end) >> self.data_member(piece.stripe, data) & 1 == 1
                 })
             })
+    }
+
+    /// Whether `wanted` has its columns for itself: writes, and reads of what is lost.
+    pub(super) fn holds(&self, health: &Health, wanted: &Wanted) -> bool {
+        match wanted.op {
+            Op::Write => true,
+            Op::Read => self.needs_lost(health, wanted.offset, wanted.bytes),
+            Op::Trim | Op::Flush => false,
+        }
     }
 
     pub(super) fn read(

@@ -107,8 +107,14 @@ pub struct Settings {
     pub read_balance: ReadBalance,
     /// How parity is updated.
     pub update: Update,
-    /// Columns whose blocks stay known after a write (`stripe_cache_size`).
+    /// Columns of the stripe cache (`stripe_cache_size`): as many are in work at most, and blocks
+    /// of as many stay known after a write. 0: none stays known, and any number is in work.
     pub stripe_cache: usize,
+    /// Time of the one thread that works out parity, for each column; 0: none.
+    pub parity_ns_per_column: u64,
+    /// Requests that a member holds at a time; the others wait in order. `None`: 32 where it looks
+    /// at its queue, all where it answers at once.
+    pub depth: Option<usize>,
     /// Whole stripes of RAID 5 and 6 hand a trim down (`devices_handle_discard_safely`).
     pub parity_trim: bool,
     /// How a crash between the writes of one request is provided for.
@@ -187,11 +193,15 @@ pub struct Controller {
     pub command_ns: u64,
     /// Bandwidth of its bus; `f64::INFINITY` if that is no limit.
     pub bytes_per_s: f64,
+    /// Time of each command that writes, where it is another.
+    pub write_command_ns: Option<u64>,
+    /// Bandwidth of writes, where it is another.
+    pub write_bytes_per_s: Option<f64>,
     /// Commands on their way or at the members.
     pub queue: usize,
     /// Memory behind a battery: writes are answered from there. None: cache off, write-through.
     pub cache_bytes: u64,
-    /// How soon they are.
+    /// How soon they are, once they have crossed the bus.
     pub cache_ns: u64,
     /// Writes out of memory at a time.
     pub destages: usize,
@@ -204,6 +214,8 @@ impl Default for Controller {
             contexts: 1,
             command_ns: 20_000,
             bytes_per_s: 2e9,
+            write_command_ns: None,
+            write_bytes_per_s: None,
             queue: 256,
             cache_bytes: 0,
             cache_ns: 50_000,
@@ -224,6 +236,8 @@ impl Settings {
             read_balance: ReadBalance::default(),
             update: Update::default(),
             stripe_cache: 256,
+            parity_ns_per_column: 0,
+            depth: None,
             parity_trim: false,
             protection: Protection::None,
             controller: None,
@@ -257,6 +271,9 @@ impl Settings {
         if self.failed.iter().any(|member| *member >= self.members) {
             return unfit("volume.failed", "there is no such member; they count from 0");
         }
+        if self.depth == Some(0) {
+            return unfit("volume.depth", "a member holds at least one request");
+        }
         if !self.can_protect() {
             let cause = "a bitmap needs mirrors or parity; a journal of at least 1 MiB needs \
                          parity and no controller; ppl needs raid5";
@@ -284,7 +301,8 @@ impl Settings {
                     "contexts, queue, destages: at least 1",
                 );
             }
-            if controller.bytes_per_s.is_nan() || controller.bytes_per_s <= 0.0 {
+            let rates = [Some(controller.bytes_per_s), controller.write_bytes_per_s];
+            if rates.into_iter().flatten().any(|rate| rate.is_nan() || rate <= 0.0) {
                 return unfit("volume.controller.mb_per_s", "a bandwidth is above 0");
             }
         }

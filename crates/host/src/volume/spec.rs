@@ -24,6 +24,9 @@ pub(crate) struct VolumeSpec {
     parity_update: Update,
     stripe_cache: Option<usize>,
     #[serde(default)]
+    parity_us_per_column: f64,
+    depth: Option<usize>,
+    #[serde(default)]
     parity_trim: bool,
     #[serde(default)]
     write_hole: WriteHole,
@@ -81,6 +84,8 @@ struct ControllerSpec {
     contexts: Option<usize>,
     us_per_command: Option<f64>,
     mb_per_s: Option<f64>,
+    us_per_write: Option<f64>,
+    write_mb_per_s: Option<f64>,
     queue: Option<usize>,
     cache: Option<Bytes>,
     cache_us: Option<f64>,
@@ -113,6 +118,9 @@ impl VolumeSpec {
                 return unfit("volume.layout", cause);
             }
         };
+        if !(0.0..=1e6).contains(&self.parity_us_per_column) {
+            return unfit("volume.parity_us_per_column", "from 0 to 1,000,000 us");
+        }
         let names = [
             (WriteHole::Bitmap, self.bitmap.is_some()),
             (WriteHole::Journal, self.journal.is_some()),
@@ -143,6 +151,8 @@ impl VolumeSpec {
             read_balance: self.read_balance,
             update: self.parity_update,
             stripe_cache: self.stripe_cache.unwrap_or(usual.stripe_cache),
+            parity_ns_per_column: (self.parity_us_per_column * 1e3).round() as u64,
+            depth: self.depth,
             parity_trim: self.parity_trim,
             protection,
             controller: self.controller.map(ControllerSpec::controller).transpose()?,
@@ -181,6 +191,13 @@ impl ControllerSpec {
         let Some(cache_ns) = ns(self.cache_us, usual.cache_ns) else {
             return Err(Unfit { field: "volume.controller.cache_us", cause: far });
         };
+        let write_command_ns = match self.us_per_write.map(|us| ns(Some(us), 0)) {
+            Some(None) => {
+                return Err(Unfit { field: "volume.controller.us_per_write", cause: far });
+            }
+            Some(ns) => ns,
+            None => None,
+        };
         let contexts = self.contexts.unwrap_or(usual.contexts);
         if contexts > 1 << 16 {
             let cause = "at most 65,536 commands in parallel";
@@ -190,6 +207,8 @@ impl ControllerSpec {
             contexts,
             command_ns,
             bytes_per_s: self.mb_per_s.map_or(usual.bytes_per_s, |rate| rate * 1e6),
+            write_command_ns,
+            write_bytes_per_s: self.write_mb_per_s.map(|rate| rate * 1e6),
             queue: self.queue.unwrap_or(usual.queue),
             cache_bytes: self.cache.map_or(usual.cache_bytes, |size| size.0),
             cache_ns,

@@ -11,18 +11,19 @@ pub mod pages;
 mod settings;
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use model::queued::{self, Ahead};
+use model::observe::{Path, Probe};
+use model::queued::Ahead;
 use model::{Counter, Device, Queued};
-use trace::{Op, Request, Trace};
+use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
 pub(crate) use settings::CacheSpec;
 pub use settings::{CacheMode, CacheSettings};
 
+use super::member::Traffic;
 use super::plan::Stage;
-use super::runner::{Happened, Order, Purpose, Runner, Timer, Traffic};
+use super::runner::{Asker, Happened, Order, Purpose, Runner, Timer};
 use super::settings::Unfit;
 use pages::{FAST, PAGE_BYTES, Pages, SLOW};
 
@@ -46,7 +47,7 @@ pub struct CacheDevice {
     rows: usize,
     last_row_at: u64,
     is_waking: bool,
-    completed: VecDeque<(u64, u64)>,
+    completed: VecDeque<(u64, u64, Path)>,
     ahead: Ahead,
     asked: Traffic,
     taken: u64,
@@ -69,7 +70,7 @@ impl CacheDevice {
         Ok(Self {
             target_pages: (settings.dirty_target * pages.capacity_pages() as f64) as u64,
             pages,
-            runner: Runner::new(vec![fast, slow], None),
+            runner: Runner::new(vec![fast, slow], settings.depth, None),
             rows: 0,
             last_row_at: 0,
             is_waking: false,
@@ -84,6 +85,12 @@ impl CacheDevice {
     /// What the fast and the slow device were handed.
     pub fn members(&self) -> [Traffic; 2] {
         [FAST, SLOW].map(|member| self.runner.members[member].handed)
+    }
+
+    /// Events so far, and requests handed down: a measure of its work that does not depend on the
+    /// machine.
+    pub fn steps(&self) -> u64 {
+        self.runner.steps()
     }
 
     /// The pages, for their counts.
@@ -105,8 +112,8 @@ impl CacheDevice {
             assert_eq!(read, bytes, "each byte once");
         }
         let acknowledged = if op == Op::Read { Stage::Fetch } else { Stage::Store };
-        let order = Order { ticket: Some(ticket), acknowledged, purpose: Purpose::Request };
-        self.runner.start(plan, order);
+        let asker = Asker { ticket, arrived: self.runner.now() };
+        self.runner.start(plan, Order::of(asker, acknowledged, Purpose::Request));
         self.wake_for_dirty();
     }
 
@@ -137,22 +144,20 @@ impl CacheDevice {
             self.pages.write_back(ROW_PAGES, &mut plan);
             self.rows += 1;
             self.last_row_at = now;
-            let acknowledged = Stage::Store;
-            let order = Order { ticket: None, acknowledged, purpose: Purpose::Destage };
-            self.runner.start(plan, order);
+            self.runner.start(plan, Order::own(Purpose::Destage));
         }
         self.wake_for_dirty();
     }
 
-    fn advance(&mut self, until: u64) -> Option<(u64, u64)> {
+    fn advance(&mut self, until: u64) -> Option<(u64, u64, Path)> {
         while let Some((at, happened)) = self.runner.step(until) {
             match happened {
-                Happened::Acknowledged(ticket) => {
+                Happened::Acknowledged(ticket, path) => {
                     self.answered += 1;
                     assert!(self.answered <= self.taken, "more is answered than was asked");
-                    return Some((at, ticket));
+                    return Some((at, ticket, path));
                 }
-                Happened::Finished(_, Purpose::Destage) => {
+                Happened::Finished(_, order) if order.purpose == Purpose::Destage => {
                     self.rows -= 1;
                     self.wake_for_dirty();
                 }
@@ -176,30 +181,26 @@ impl Queued for CacheDevice {
     }
 
     fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)> {
+        self.runner.watch(false);
         let found = self.completed.pop_front().or_else(|| self.advance(until.0));
-        found.map(|(at, ticket)| (Nanos(at), ticket))
+        found.map(|(at, ticket, _)| (Nanos(at), ticket))
     }
 
     fn next_event(&mut self) -> Option<Nanos> {
-        let kept = self.completed.front().map(|(at, _)| *at);
+        let kept = self.completed.front().map(|(at, ..)| *at);
         kept.or_else(|| self.runner.next_event()).map(Nanos)
+    }
+
+    fn next_observed(&mut self, until: Nanos, probe: &mut dyn Probe) -> Option<(Nanos, u64, Path)> {
+        self.runner.watch(true);
+        let found = self.completed.pop_front().or_else(|| self.advance(until.0));
+        self.runner.tell(probe);
+        found.map(|(at, ticket, path)| (Nanos(at), ticket, path))
     }
 }
 
 impl Device for CacheDevice {
-    fn submit(&mut self, now: Nanos, request: &Request) -> Nanos {
-        queued::submit(self, now, request)
-    }
-
-    fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
-        let mut ahead = std::mem::take(&mut self.ahead);
-        queued::submit_due(self, &mut ahead, trace, range, completions);
-        self.ahead = ahead;
-    }
-
-    fn queued(&mut self) -> Option<&mut dyn Queued> {
-        Some(self)
-    }
+    model::submit_by_queue!();
 
     fn capacity(&self) -> Option<Bytes> {
         self.runner.members[SLOW].device.capacity()

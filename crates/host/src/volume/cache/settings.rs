@@ -33,6 +33,9 @@ pub struct CacheSettings {
     pub dirty_target: f64,
     /// Share of dirty pages from which writes go through (`CUTOFF_WRITEBACK_SYNC`).
     pub dirty_through: f64,
+    /// Requests that each of the devices holds at a time; the others wait in order. `None`: 32
+    /// where it looks at its queue, all where it answers at once.
+    pub depth: Option<usize>,
 }
 
 impl CacheSettings {
@@ -45,6 +48,7 @@ impl CacheSettings {
             sequential_cutoff_bytes: 4 << 20,
             dirty_target: 0.1,
             dirty_through: 0.7,
+            depth: None,
         }
     }
 
@@ -71,6 +75,9 @@ impl CacheSettings {
         if !(4..1 << 31).contains(&(self.size_bytes / bucket)) {
             return unfit("cache_device.size", "a cache is at least 4 buckets");
         }
+        if self.depth == Some(0) {
+            return unfit("cache_device.depth", "a device holds at least one request");
+        }
         if !(0.0..=1.0).contains(&self.dirty_through) {
             return unfit("cache_device.dirty_through", "a share is from 0 to 1");
         }
@@ -94,6 +101,7 @@ pub(crate) struct CacheSpec {
     sequential_cutoff: Option<Bytes>,
     dirty_target: Option<f64>,
     dirty_through: Option<f64>,
+    depth: Option<usize>,
 }
 
 impl CacheSpec {
@@ -107,6 +115,7 @@ impl CacheSpec {
             sequential_cutoff_bytes: or(self.sequential_cutoff, usual.sequential_cutoff_bytes),
             dirty_target: self.dirty_target.unwrap_or(usual.dirty_target),
             dirty_through: self.dirty_through.unwrap_or(usual.dirty_through),
+            depth: self.depth,
             ..usual
         };
         settings.check()?;

@@ -66,6 +66,27 @@ fn a_small_write_of_raid_5_is_four_commands() {
 }
 
 #[test]
+fn writes_have_ceilings_of_their_own() {
+    let controller = Controller {
+        write_command_ns: Some(100_000),
+        write_bytes_per_s: Some(4e8),
+        bytes_per_s: 1e9,
+        ..plain()
+    };
+    let settings = settings(Level::Raid0, 4, controller);
+    let rate = |reads: f64, bytes: u32| {
+        let mut volume = Volume::new(members(4, 1000, 1000).0, &settings).unwrap();
+        let capacity = volume.capacity().unwrap().0;
+        let mut draws = Draws(5);
+        closed(&mut volume, 64, 10_000, || draws.mixed(reads, bytes, capacity)).0
+    };
+    near(rate(1.0, 4096), 25_000.0);
+    near(rate(0.0, 4096), 10_000.0);
+    near(rate(1.0, 256 << 10) * f64::from(256 << 10), 1e9);
+    near(rate(0.0, 256 << 10) * f64::from(256 << 10), 4e8);
+}
+
+#[test]
 fn the_bus_bounds_large_requests() {
     let controller = Controller { bytes_per_s: 1e9, ..plain() };
     let settings = settings(Level::Raid0, 4, controller);
