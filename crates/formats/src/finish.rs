@@ -24,6 +24,7 @@ pub(super) fn finish(mut batch: Batch, entry: &Entry, path: &Path, notes: &mut N
         for due in &mut batch.due {
             *due -= start;
         }
+        let start = i128::from(start) - i128::from(batch.before_zero_ns);
         facts.insert(START_FACT.to_owned(), start.to_string());
     }
     let (streams, place) = std::mem::replace(&mut batch.streams, super::Streams::new("")).finish();

@@ -67,6 +67,8 @@ formats! {
     Hfplayer = "hfplayer", "hfplayer CSV";
     /// Hewlett-Packard's SRT, binary, with service times.
     HpSrt = "hp-srt", "HP SRT binary";
+    /// Text whose columns the user or a header line names.
+    Columns = "columns", "text in columns";
     /// fio's latency log with offsets.
     FioLatency = "fio-latency", "fio latency log";
 }

@@ -17,6 +17,7 @@ pub mod blkparse;
 mod blktrace;
 mod block_events;
 pub mod cause;
+mod columns;
 pub mod decode;
 mod detect;
 mod disksim;
@@ -65,6 +66,7 @@ use std::path::Path;
 
 use trace::Trace;
 
+pub use columns::Columns;
 pub use detect::{Alternative, Detected, detect};
 pub use error::{Error, Result};
 pub use finish::START_FACT;
@@ -77,7 +79,7 @@ pub use write::write;
 
 use batch::Batch;
 use engine::Engine;
-use entry::{Entry, Reader};
+use entry::{Entry, Reader, Start};
 use input::Input;
 
 /// A sector, where formats count in sectors.
@@ -109,7 +111,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
                 hint: "give the name of the uncompressed file".to_owned(),
             });
         }
-        Reader::Lines(_) | Reader::Stream(_) => {
+        Reader::Lines(_) | Reader::Described(_) | Reader::Stream(_) => {
             let inputs = parts(path, input, entry, options.stop)?;
             decode_all(inputs, entry, options, &mut notes)?
         }
@@ -153,11 +155,21 @@ fn decode_all(
     let path = inputs[0].path().to_owned();
     let mut engine = Engine { lenient: options.lenient, grammar: entry.grammar, notes };
     match entry.reader {
-        Reader::Lines(format) if options.threads > 1 => {
-            let (format, threads) = (format(options), options.threads);
-            parallel::lines(&mut engine, &mut inputs[0], &*format, &mut batch, threads)?;
+        Reader::Lines(format) => {
+            read_lines(&mut engine, &mut inputs[0], &*format(options), &mut batch, options)?;
         }
-        Reader::Lines(format) => engine.lines(&mut inputs[0], &*format(options), &mut batch)?,
+        Reader::Described(describe) => {
+            let bytes = detect::start_of(&mut inputs[0])?;
+            let described = describe(&Start::of(&bytes, options)).map_err(|cause| {
+                let hint = entry.grammar.to_owned();
+                Error::Format { path: path.clone(), cause, hint }
+            })?;
+            batch.before_zero_ns = described.before_zero_ns;
+            read_lines(&mut engine, &mut inputs[0], &*described.lines, &mut batch, options)?;
+            notes.understood.push(described.understood);
+            let others = batch.lines_without_row.saturating_sub(notes.bad);
+            notes.count("lines that hold no request", others);
+        }
         Reader::Stream(decoder) => {
             engine.stream(&mut inputs, &mut *decoder(options), &mut batch)?;
         }
@@ -169,6 +181,19 @@ fn decode_all(
     let trace = finish::finish(batch, entry, &path, notes);
     sanity::check(&trace, entry, options, notes);
     Ok(trace)
+}
+
+fn read_lines(
+    engine: &mut Engine<'_>,
+    input: &mut Input,
+    format: &dyn decode::LineFormat,
+    batch: &mut Batch,
+    options: &ReadOptions,
+) -> Result<()> {
+    match options.threads {
+        0 | 1 => engine.lines(input, format, batch),
+        threads => parallel::lines(engine, input, format, batch, threads),
+    }
 }
 
 #[cfg(test)]
