@@ -55,6 +55,7 @@ mod table;
 mod tencent;
 #[cfg(test)]
 mod text_tests;
+mod tracepoints;
 mod vscsi;
 mod vscsi_csv;
 mod whole_file;

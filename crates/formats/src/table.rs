@@ -5,8 +5,8 @@ use super::entry::{Entry, Guess, Reader};
 use super::format::Format;
 use super::{
     alibaba, blkparse, blktrace, columns, disksim, disksim_validate, fio_iolog, fio_latency,
-    hfplayer, hp_srt, msr, oracle_general, own, spc, ssdsim, systor17, tencent, vscsi, vscsi_csv,
-    wiscsee,
+    hfplayer, hp_srt, msr, oracle_general, own, spc, ssdsim, systor17, tencent, tracepoints, vscsi,
+    vscsi_csv, wiscsee,
 };
 
 /// The formats that this build reads.
@@ -25,6 +25,13 @@ pub(super) static TABLE: &[&Entry] = &[
     &blkparse::ENTRY,
     &disksim_validate::ENTRY,
     &columns::ENTRY,
+    &columns::BIOSNOOP,
+    &columns::ETW,
+    &columns::VSCSI_STATS,
+    &columns::IODEDUP,
+    &columns::DISKMON,
+    &columns::BLKREPLAY,
+    &tracepoints::ENTRY,
     &fio_iolog::ENTRY,
     &fio_latency::ENTRY,
     &hfplayer::ENTRY,

@@ -1,5 +1,5 @@
-//! Text traces whose columns are described, not built in: by `--columns`, or by a header
-//! line that names them.
+//! Text traces whose columns are described, not built in: by `--columns`, by a header line
+//! that names them, or by an entry of [`presets`] for what common tools print.
 //!
 //! A line is split at its separator (tab, semicolon, bar, comma or blanks, whichever makes the most
 //! lines read) and each used field is read by what it means and the unit that was stated ([`spec`]).
@@ -14,8 +14,12 @@
 //! Tests: a table per part; properties that a trace printed with any separator, order and unit comes
 //! back; seeds and mutations in `tests/it`.
 
+mod etw;
 mod header;
 mod line;
+#[cfg(test)]
+mod preset_tests;
+mod presets;
 mod refusal;
 mod spec;
 mod split;
@@ -24,7 +28,8 @@ mod suggest;
 mod tests;
 mod values;
 
-pub(crate) use line::BEFORE_ZERO_NS;
+pub(crate) use etw::ENTRY as ETW;
+pub(crate) use presets::{BIOSNOOP, BLKREPLAY, DISKMON, IODEDUP, VSCSI_STATS};
 pub(crate) use refusal::refusal;
 pub use spec::Columns;
 
@@ -34,7 +39,7 @@ use crate::entry::{Described, Entry, Guess, Reader, Start};
 use crate::format::Format;
 use crate::guess::shown;
 use crate::streams::Streams;
-use line::{ColumnLines, Layout};
+use line::{BEFORE_ZERO_NS, ColumnLines, Layout};
 use split::Separator;
 
 /// The entry of the table: columns that the user or a header line names.

@@ -14,6 +14,9 @@ const EXAMPLE: &str = "time:us,op,offset:sectors,size:bytes";
 /// The columns of the first line of data, numbered, and what to do; `None` for what is no text in
 /// columns.
 pub(crate) fn refusal(start: &Start<'_>) -> Option<(String, String)> {
+    if let Some(refusal) = without_addresses(start) {
+        return Some(refusal);
+    }
     let text = start.lines.iter().all(|line| {
         line.iter().all(|byte| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\x0c'))
     });
@@ -53,4 +56,16 @@ pub(crate) fn refusal(start: &Start<'_>) -> Option<(String, String)> {
         ),
     };
     Some((cause, hint))
+}
+
+/// What bpftrace's `biosnoop.bt` prints: `TIME(ms) DISK COMM PID LAT(ms)`, so that nothing can be
+/// replayed.
+fn without_addresses(start: &Start<'_>) -> Option<(String, String)> {
+    start.lines.iter().take(3).find(|line| {
+        let has = |name: &[u8]| line.split(u8::is_ascii_whitespace).any(|word| word == name);
+        has(b"TIME(ms)") && has(b"COMM") && has(b"LAT(ms)") && !has(b"SECTOR")
+    })?;
+    let cause = "the output of bpftrace's biosnoop.bt, which has neither offsets nor sizes";
+    let hint = "capture with bcc's biosnoop, or with perf record -e 'block:block_rq_*'";
+    Some((cause.to_owned(), hint.to_owned()))
 }
