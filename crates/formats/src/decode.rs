@@ -14,13 +14,13 @@ use super::cause::{Cause, Place, describe};
 use super::notes::Notes;
 use super::words::newline;
 
-/// What the times of a format count from.
+/// What the times of a format count from. Those of a trace count from its first request, and the
+/// origin keeps what was taken off, see [`START_FACT`](crate::START_FACT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// The start of the trace: kept as they are.
+    /// The start of the capture: what is taken off is worth telling.
     Relative,
-    /// A calendar or the start of a machine: the smallest one becomes zero, and the origin keeps
-    /// it.
+    /// A calendar or the start of a machine.
     Absolute,
 }
 

@@ -257,6 +257,18 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_of_a_trace_begins_with_its_first_request() {
+        // SSDsim's times count from the start of the whole trace: here, 8 hours before.
+        let line = |n: u64| format!("{} 0 {} 8 1\n", 29_317_000_000_000 + n * 1_000_000, n * 8);
+        let (_directory, path) = file(&(0..5).map(line).collect::<String>().into_bytes());
+        let Reading { trace, notes, .. } = read_plain(&path).expect("reads");
+        assert_eq!(trace.due, [0, 1, 2, 3, 4].map(|ms| ms * 1_000_000));
+        assert_eq!(trace.origin.facts[START_FACT], "29317000000000");
+        let told = "times from the first request, 29317s into the file's";
+        assert!(notes.understood.iter().any(|line| line == told), "{:?}", notes.understood);
+    }
+
+    #[test]
     fn a_missing_file_or_a_directory_is_an_error() {
         let (directory, _path) = file(b"");
         assert!(matches!(read_plain(directory.path()), Err(Error::Io { .. })));

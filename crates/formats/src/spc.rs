@@ -206,7 +206,7 @@ mod tests {
             ("00000000000000000.5", 500_000_000),
         ] {
             let trace = parse(format!("0,0,1,r,{text}").as_bytes()).expect(text);
-            assert_eq!(trace.due, [expected], "{text}");
+            assert_eq!(trace.origin.facts["start_ns"], expected.to_string(), "{text}");
         }
     }
 
