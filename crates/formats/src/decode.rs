@@ -102,7 +102,9 @@ pub trait Decoder: Send {
 }
 
 /// No line and no record of any format comes near this.
-pub const LARGEST_RECORD_BYTES: usize = 256 << 10;
+pub const LARGEST_RECORD_BYTES: usize = 1 << 20;
+/// Bytes of one line after which even a lenient reading stops: the input is no text.
+pub(super) const MOST_SKIPPED_BYTES: usize = 64 << 20;
 
 /// A text format whose lines depend on those in front of them; [`StatefulLines`] makes it a
 /// [`Decoder`].

@@ -28,7 +28,7 @@ pub struct Detected {
     pub format: Format,
     /// What in the file says so, a few words.
     pub evidence: String,
-    /// How it is compressed: `gzip` or `zstd`.
+    /// How it is wrapped, the outer layer first: `gzip`, `zip`, `xz, tar`.
     #[serde(default)]
     pub compression: Option<String>,
     /// What else it could be, the likeliest first.
@@ -68,7 +68,7 @@ pub(super) fn entry_named(format: Format, path: &Path) -> Result<&'static Entry>
 /// Chooses the format of an input that nothing was read from.
 pub(super) fn choose(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
     let path = input.path().to_owned();
-    let compression = input.compression.map(str::to_owned);
+    let compression = input.compression.clone();
     let bytes = start_of(input)?;
     let start = Start::of(&bytes, options);
     let named = options.format.or(options.columns.as_ref().map(|_| Format::Columns));

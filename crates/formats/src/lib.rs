@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod alibaba;
+mod archive;
 pub mod batch;
 pub mod blkparse;
 mod blktrace;
@@ -35,6 +36,7 @@ mod hfplayer;
 mod hp_srt;
 mod huge;
 mod input;
+mod layers;
 mod machine;
 mod msr;
 pub mod notes;
@@ -266,6 +268,47 @@ mod tests {
         assert_eq!(trace.origin.facts[START_FACT], "29317000000000");
         let told = "times from the first request, 29317s into the file's";
         assert!(notes.understood.iter().any(|line| line == told), "{:?}", notes.understood);
+    }
+
+    #[test]
+    fn a_line_without_end_is_an_error_on_any_thread() {
+        let path = Path::new("/dev/zero");
+        if !path.exists() {
+            println!("skipped: there is no /dev/zero");
+            return;
+        }
+        for (format, threads, lenient) in [
+            (Some(Format::Spc), 1, false),
+            (Some(Format::Spc), 4, false),
+            (Some(Format::Spc), 4, true),
+            (Some(Format::Blkparse), 1, true),
+            (None, 2, true),
+        ] {
+            let options = ReadOptions { format, lenient, threads, ..ReadOptions::default() };
+            let started = std::time::Instant::now();
+            let error = read(path, &options).expect_err("zeros").to_string();
+            let expected = match (format, lenient) {
+                (None, _) => "fits none of the formats",
+                (Some(Format::Spc), true) => "a line has more than 64 MiB",
+                _ => "has more than 1 MiB",
+            };
+            assert!(error.contains(expected), "{error}");
+            assert!(started.elapsed().as_secs() < 10, "{format:?} took {:?}", started.elapsed());
+        }
+    }
+
+    #[test]
+    fn a_packed_trace_says_how_it_was_packed() {
+        let text = b"\xef\xbb\xbf0,1,512,r,0.0\n0,1,512,r,0.1\n";
+        let (_directory, path) = file(text);
+        let Reading { trace, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((trace.count(), detected.compression), (2, None));
+        let mut bzip2 = bzip2::read::BzEncoder::new(&text[..], bzip2::Compression::fast());
+        let mut packed = Vec::new();
+        std::io::Read::read_to_end(&mut bzip2, &mut packed).expect("compressed");
+        let (_directory, path) = file(&zstd::encode_all(&packed[..], 1).expect("compressed"));
+        let Reading { trace, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((trace.count(), detected.compression.as_deref()), (2, Some("zstd, bzip2")));
     }
 
     #[test]

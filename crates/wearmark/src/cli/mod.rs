@@ -261,7 +261,8 @@ pub struct TraceInfo {
 /// A trace to read, and how
 #[derive(Debug, Args)]
 pub struct TraceInput {
-    /// The trace: a file of any known format, plain, gzip or zstd; - for standard input
+    /// The trace: a file of any known format, plain or packed (gzip, zstd, bzip2,
+    /// xz, zip, tar); - for standard input
     pub trace: PathBuf,
     #[command(flatten)]
     pub reading: Reading,
