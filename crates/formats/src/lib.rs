@@ -312,6 +312,15 @@ mod tests {
     }
 
     #[test]
+    fn msr_is_read_with_the_header_that_some_copies_have() {
+        let line = "128166372003061629,hm,1,Read,383496192,32768,113736\n";
+        let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+        let (_directory, path) = file([header, line, line].concat().as_bytes());
+        let Reading { trace, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((trace.count(), detected.format), (2, Format::Msr));
+    }
+
+    #[test]
     fn a_missing_file_or_a_directory_is_an_error() {
         let (directory, _path) = file(b"");
         assert!(matches!(read_plain(directory.path()), Err(Error::Io { .. })));
