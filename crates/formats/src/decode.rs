@@ -35,8 +35,7 @@ pub trait LineFormat: Send + Sync {
     fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
         let mut start = 0;
         while start < text.len() {
-            let end = text[start..].iter().position(|byte| *byte == b'\n');
-            let end = end.map_or(text.len(), |end| start + end);
+            let end = newline(&text[start..]).map_or(text.len(), |end| start + end);
             match without_return(&text[start..end]) {
                 line if is_blank(line) => out.skip_line(),
                 line => self.line(line, out).map_err(|cause| (start, cause))?,

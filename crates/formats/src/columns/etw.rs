@@ -55,7 +55,7 @@ pub(crate) static ENTRY: Entry = Entry {
 
 fn guess(start: &Start<'_>) -> Option<Guess> {
     let is_request = |line: &&&[u8]| {
-        let fields = Fields::split_some(line, COMMA, 9);
+        let fields = Fields::<9>::split_some(line, COMMA, 9);
         kind(fields.all()[0]).is_some_and(|kind| kind < 2) && fields.all().len() == 9
     };
     let line = start.lines.iter().find(is_request)?;
@@ -111,7 +111,7 @@ struct Etw {
 
 impl LineFormat for Etw {
     fn line(&self, line: &[u8], out: &mut Batch) -> Result<(), Cause> {
-        let fields = Fields::split_some(line, COMMA, 2);
+        let fields = Fields::<2>::split_some(line, COMMA, 2);
         let heading = fields.front(1) == Some(b"TimeStamp");
         if let Some(kind) = kind(fields.all()[0]).filter(|_| !heading) {
             return self.lines[kind].line(line, out);

@@ -13,6 +13,9 @@ use crate::decode::LineFormat;
 /// the first request was issued before its zero. 2^42 ns are 73 minutes, longer than any request.
 pub(crate) const BEFORE_ZERO_NS: u64 = 1 << 42;
 
+/// Columns that most traces do with.
+const FEW_COLUMNS: usize = 12;
+
 /// Units of fields whose unit was not stated.
 const SECONDS: u64 = 1_000_000_000;
 const BYTES: u64 = 1;
@@ -84,7 +87,7 @@ impl Layout {
 
     /// Whether a line has the columns that a request needs.
     pub fn has_all(&self, line: &[u8]) -> bool {
-        let fields = Fields::split_some(line, self.separator, self.most);
+        let fields = Fields::<MOST_COLUMNS>::split_some(line, self.separator, self.most);
         [self.op, self.offset.0, self.size.0]
             .into_iter()
             .all(|position| fields.at(position).is_some())
@@ -92,13 +95,22 @@ impl Layout {
 
     /// Whether a number stands where the time does: a line that is no request, but not a heading.
     pub fn has_time(&self, line: &[u8]) -> bool {
-        let fields = Fields::split_some(line, self.separator, self.most);
+        let fields = Fields::<MOST_COLUMNS>::split_some(line, self.separator, self.most);
         let Some((position, unit)) = self.time.or(self.end) else { return false };
         fields.at(position).is_some_and(|field| number(field, "the time", unit).is_ok())
     }
 
     fn read<'a>(&self, line: &'a [u8]) -> Result<Line<'a>, Cause> {
-        let fields = Fields::split_some(line, self.separator, self.most);
+        // Most lines have few columns, and room for all would be cleared for each line.
+        match self.most {
+            0..=FEW_COLUMNS => self.read_some::<FEW_COLUMNS>(line),
+            _ => self.read_some::<MOST_COLUMNS>(line),
+        }
+    }
+
+    #[inline]
+    fn read_some<'a, const N: usize>(&self, line: &'a [u8]) -> Result<Line<'a>, Cause> {
+        let fields = Fields::<N>::split_some(line, self.separator, self.most);
         let at = |position: Position| fields.at(position);
         let needed = |position: Position, field: &'static str| {
             at(position).ok_or_else(|| {

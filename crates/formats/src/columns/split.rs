@@ -28,9 +28,9 @@ impl Separator {
     }
 }
 
-/// The fields of a line: the first so many from its start, and how many it has in all.
-pub(crate) struct Fields<'a> {
-    texts: [&'a [u8]; MOST_COLUMNS],
+/// The first `N` fields of a line. Few make a line cheaper to read than all of them.
+pub(crate) struct Fields<'a, const N: usize = MOST_COLUMNS> {
+    texts: [&'a [u8]; N],
     count: usize,
     /// Some fields were not looked at, so that none can be counted from the end.
     cut: bool,
@@ -42,14 +42,16 @@ impl<'a> Fields<'a> {
     pub fn split(line: &'a [u8], separator: Separator) -> Self {
         Self::split_some(line, separator, MOST_COLUMNS)
     }
+}
 
+impl<'a, const N: usize> Fields<'a, N> {
     /// Splits off the first `most` fields of a line.
     #[inline]
     pub fn split_some(line: &'a [u8], separator: Separator, most: usize) -> Self {
-        let mut found = Self { texts: [&[]; MOST_COLUMNS], count: 0, cut: false };
+        let mut found = Self { texts: [&[]; N], count: 0, cut: false };
         match separator {
-            Separator::Blanks => found.blanks(line, most.min(MOST_COLUMNS)),
-            Separator::Byte(byte) => found.bytes(line, byte, most.min(MOST_COLUMNS)),
+            Separator::Blanks => found.blanks(line, most.min(N)),
+            Separator::Byte(byte) => found.bytes(line, byte, most.min(N)),
         }
         found
     }
