@@ -30,7 +30,7 @@ pub fn check(format: Format, data: &[u8]) {
         Ok((trace, _)) => check_trace(trace),
         Err(message) => assert!(message.starts_with("fuzz"), "an error names its file: {message}"),
     }
-    let parallel = read(&ReadOptions { threads: 2, ..options });
+    let parallel = read(&ReadOptions { threads: 2, ..options.clone() });
     assert_eq!(parallel, once, "threads make no difference");
 }
 
@@ -41,6 +41,9 @@ fn options(choice: u8) -> ReadOptions {
         time_unit: (choice & 4 != 0).then_some(TimeUnit::Milliseconds),
         sector_bytes: (choice & 8 != 0).then_some(4096),
         read_is_one: (choice & 16 != 0).then_some(choice & 32 != 0),
+        columns: (choice & 128 != 0)
+            .then(|| "time:us,*,op,offset:sectors,size".parse().ok())
+            .flatten(),
         ..ReadOptions::default()
     }
 }

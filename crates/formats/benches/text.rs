@@ -65,6 +65,10 @@ fn lines(format: Format, count: usize) -> String {
                 let response = digits(rng, 3, 5);
                 format!("{time}.{part:06}000,0.{response:06}000,{op},{},{},{size}", 3, block * 512)
             }
+            Format::Columns => {
+                let op = if read { 'R' } else { 'W' };
+                format!("{us},{op},{},{size},{}", block * 512, below(rng, 24))
+            }
             Format::Disksim => {
                 let (device, op) = (below(rng, 30), u8::from(read));
                 format!("{}.{:06} {device} {block} {} {op}", us / 1000, us % 1000, size / 512)
@@ -97,7 +101,10 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn ours(path: &Path, format: Format, threads: usize) -> usize {
-    let options = ReadOptions { format: Some(format), threads, ..ReadOptions::default() };
+    // As a user describes them, where no format does.
+    let described = "time:us,op,offset:bytes,size:bytes,disk".parse().ok();
+    let columns = described.filter(|_| format == Format::Columns);
+    let options = ReadOptions { format: Some(format), columns, threads, ..ReadOptions::default() };
     let reading = read(path, &options).expect("reads");
     reading.trace.count()
 }
@@ -154,6 +161,7 @@ fn main() {
         Format::Systor17,
         Format::Ssdsim,
         Format::Disksim,
+        Format::Columns,
     ] {
         let text = lines(format, count);
         let bytes = text.len() as f64;

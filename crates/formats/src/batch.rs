@@ -39,6 +39,8 @@ pub struct Batch {
     /// As long as the others where the format has service times, else empty.
     pub(super) service: Vec<u64>,
     has_service: bool,
+    /// What was added to all times of the input so that none is in front of zero, ns.
+    pub(super) before_zero_ns: u64,
     /// Which layer the trace shows, see [`trace::Origin::layer`]; empty where the format leaves it
     /// open.
     pub layer: &'static str,
@@ -61,6 +63,7 @@ impl Batch {
             stream: Vec::new(),
             service: Vec::new(),
             has_service,
+            before_zero_ns: 0,
             layer: "",
             facts: BTreeMap::new(),
             streams,

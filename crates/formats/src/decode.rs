@@ -14,13 +14,13 @@ use super::cause::{Cause, Place, describe};
 use super::notes::Notes;
 use super::words::newline;
 
-/// What the times of a format count from.
+/// What the times of a format count from. Those of a trace count from its first request, and the
+/// origin keeps what was taken off, see [`START_FACT`](crate::START_FACT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
-    /// The start of the trace: kept as they are.
+    /// The start of the capture: what is taken off is worth telling.
     Relative,
-    /// A calendar or the start of a machine: the smallest one becomes zero, and the origin keeps
-    /// it.
+    /// A calendar or the start of a machine.
     Absolute,
 }
 
@@ -35,8 +35,7 @@ pub trait LineFormat: Send + Sync {
     fn lines(&self, text: &[u8], out: &mut Batch) -> Result<(), (usize, Cause)> {
         let mut start = 0;
         while start < text.len() {
-            let end = text[start..].iter().position(|byte| *byte == b'\n');
-            let end = end.map_or(text.len(), |end| start + end);
+            let end = newline(&text[start..]).map_or(text.len(), |end| start + end);
             match without_return(&text[start..end]) {
                 line if is_blank(line) => out.skip_line(),
                 line => self.line(line, out).map_err(|cause| (start, cause))?,
@@ -102,7 +101,9 @@ pub trait Decoder: Send {
 }
 
 /// No line and no record of any format comes near this.
-pub const LARGEST_RECORD_BYTES: usize = 256 << 10;
+pub const LARGEST_RECORD_BYTES: usize = 1 << 20;
+/// Bytes of one line after which even a lenient reading stops: the input is no text.
+pub(super) const MOST_SKIPPED_BYTES: usize = 64 << 20;
 
 /// A text format whose lines depend on those in front of them; [`StatefulLines`] makes it a
 /// [`Decoder`].

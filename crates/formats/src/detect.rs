@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::columns::refusal;
 use super::entry::{Entry, Guess, Start};
 use super::format::Format;
 use super::input::Input;
@@ -27,7 +28,7 @@ pub struct Detected {
     pub format: Format,
     /// What in the file says so, a few words.
     pub evidence: String,
-    /// How it is compressed: `gzip` or `zstd`.
+    /// How it is wrapped, the outer layer first: `gzip`, `zip`, `xz, tar`.
     #[serde(default)]
     pub compression: Option<String>,
     /// What else it could be, the likeliest first.
@@ -67,11 +68,18 @@ pub(super) fn entry_named(format: Format, path: &Path) -> Result<&'static Entry>
 /// Chooses the format of an input that nothing was read from.
 pub(super) fn choose(input: &mut Input, options: &ReadOptions) -> Result<Detected> {
     let path = input.path().to_owned();
-    let compression = input.compression.map(str::to_owned);
-    let bytes = input.peek(START_BYTES)?.to_vec();
-    let lines = lines(&bytes);
-    let start = Start { bytes: &bytes, lines, options };
-    if let Some(format) = options.format {
+    let compression = input.compression.clone();
+    let bytes = start_of(input)?;
+    let start = Start::of(&bytes, options);
+    let named = options.format.or(options.columns.as_ref().map(|_| Format::Columns));
+    if let Some(format) = named {
+        if options.columns.is_some() && format != Format::Columns {
+            return Err(Error::Format {
+                path,
+                cause: format!("{} has columns of its own", format.title()),
+                hint: "give --format or --columns, not both".to_owned(),
+            });
+        }
         let entry = entry_named(format, &path)?;
         let evidence = match (entry.guess)(&start) {
             Some(guess) => format!("named by the user; {}", guess.evidence),
@@ -85,11 +93,24 @@ pub(super) fn choose(input: &mut Input, options: &ReadOptions) -> Result<Detecte
     guesses.sort_by_key(|(_, guess)| std::cmp::Reverse(guess.score));
     let mut guesses = guesses.into_iter();
     let Some((format, guess)) = guesses.next() else {
-        return Err(Error::Foreign { path, cause: foreign(&start) });
+        let (cause, hint) = foreign(&start);
+        return Err(Error::Foreign { path, cause, hint });
     };
     let others =
         guesses.map(|(format, guess)| Alternative { format, evidence: guess.evidence }).collect();
     Ok(Detected { format, evidence: guess.evidence, compression, others })
+}
+
+/// The first bytes of an input, still to be read.
+pub(super) fn start_of(input: &mut Input) -> Result<Vec<u8>> {
+    Ok(input.peek(START_BYTES)?.to_vec())
+}
+
+impl<'a> Start<'a> {
+    /// Of the first bytes of an input.
+    pub(super) fn of(bytes: &'a [u8], options: &'a ReadOptions) -> Self {
+        Self { bytes, lines: lines(bytes), options }
+    }
 }
 
 /// The first lines that are not blank.
@@ -108,11 +129,16 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// What an input looks like that is none of the formats.
-fn foreign(start: &Start<'_>) -> String {
+/// What an input looks like that is none of the formats, and what to do.
+fn foreign(start: &Start<'_>) -> (String, String) {
     let Some(first) = start.lines.first() else {
-        return "it is empty".to_owned();
+        return ("it is empty".to_owned(), "check how it was made".to_owned());
     };
+    if let Some(refusal) = refusal(start) {
+        return refusal;
+    }
     let shown = String::from_utf8_lossy(&first[..first.len().min(60)]);
-    format!("it starts with '{}', which fits none of the formats", shown.escape_debug())
+    let cause =
+        format!("it starts with '{}', which fits none of the formats", shown.escape_debug());
+    (cause, "text in columns can be described with --columns; --format lists formats".to_owned())
 }

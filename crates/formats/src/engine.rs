@@ -62,6 +62,7 @@ impl Engine<'_> {
                     let bad = endless(out);
                     self.bad_lines(input.path(), 0, bad)?;
                 }
+                Filled::Skipped => {}
                 Filled::End => return Ok(()),
             }
         }
@@ -99,7 +100,7 @@ impl Engine<'_> {
             match decoder.decode(piece, out) {
                 Ok(0) if !window.at_end && window.waiting().len() < LARGEST_RECORD_BYTES => {}
                 Ok(0) if !window.waiting().is_empty() => {
-                    let what = if window.at_end { "is cut off" } else { "never ends" };
+                    let what = if window.at_end { "is cut off" } else { "has more than 1 MiB" };
                     let cause = format!("the record {what}");
                     self.fault(input.path(), Fault { place: window.place(), cause, resume: None })?;
                 }
@@ -153,7 +154,7 @@ pub(super) fn parse(
 /// A line that was too long to be one.
 pub(super) fn endless(out: &mut Batch) -> BadLines {
     out.skip_line();
-    BadLines { count: 1, first: vec![(out.lines(), "the line never ends".to_owned())] }
+    BadLines { count: 1, first: vec![(out.lines(), "the line has more than 1 MiB".to_owned())] }
 }
 
 /// Makes room for what is still to come, where the size of the input tells, else for as much again;
@@ -201,7 +202,8 @@ impl Window {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end < self.buffer.len() && !self.at_end {
-            let count = input.read(&mut self.buffer[self.end..])?;
+            let most = self.buffer.len().min(self.end + CHUNK_BYTES);
+            let count = input.read(&mut self.buffer[self.end..most])?;
             self.end += count;
             self.at_end = count == 0;
         }

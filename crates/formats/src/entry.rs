@@ -8,16 +8,27 @@ use super::decode::{Decoder, LineFormat, Times};
 use super::format::Format;
 use super::notes::Notes;
 use super::options::ReadOptions;
-use crate::Result;
 
 /// How a format is read.
 pub(super) enum Reader {
     /// By itself, from a file that it can seek in.
-    File(fn(&Path, &ReadOptions, &mut Notes) -> Result<Trace>),
+    File(fn(&Path, &ReadOptions, &mut Notes) -> crate::Result<Trace>),
     /// Line by line, in parallel where that helps.
     Lines(fn(&ReadOptions) -> Box<dyn LineFormat>),
+    /// Line by line, by what the start of the input says of its columns; `Err` says why it cannot.
+    Described(fn(&Start<'_>) -> Result<Described, String>),
     /// In order.
     Stream(fn(&ReadOptions) -> Box<dyn Decoder>),
+}
+
+/// How the lines of one input are read.
+pub(super) struct Described {
+    /// Reads them.
+    pub lines: Box<dyn LineFormat>,
+    /// How the columns were understood.
+    pub understood: String,
+    /// What was added to all times so that none is in front of zero, ns.
+    pub before_zero_ns: u64,
 }
 
 /// The start of an input, for detection.

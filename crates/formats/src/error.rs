@@ -86,6 +86,8 @@ pub enum Error {
         path: PathBuf,
         /// What it looks like instead.
         cause: String,
+        /// What to do.
+        hint: String,
     },
     /// The user stopped the reading.
     #[error("{}: stopped while it was read", path.display())]
@@ -137,13 +139,12 @@ impl events::Hint for Error {
             Self::Line { grammar, .. } | Self::Record { grammar, .. } => {
                 return Some(format!("{grammar}; correct it, or read leniently to leave it out"));
             }
-            Self::Format { hint, .. } => return Some(hint.clone()),
+            Self::Format { hint, .. } | Self::Foreign { hint, .. } => return Some(hint.clone()),
             Self::Damaged { .. } => "copy the file again from where it was whole, or capture anew",
             Self::CutOff { requests: 0, .. } => "copy the file again from where it was whole",
             Self::CutOff { .. } => {
                 "add --lenient to take the requests that are whole, or copy the file again"
             }
-            Self::Foreign { .. } => "name its format if it is one of those that wearmark reads",
             Self::Version { .. } => "read it with the version of wearmark that wrote it, or newer",
             Self::Interrupted { .. } => "run the same command again",
             Self::Malformed { .. } => {

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use trace::{Origin, Trace};
+use units::Nanos;
 
 use super::batch::{Batch, SERVICE_UNKNOWN_NS};
 use super::decode::Times;
@@ -18,13 +19,17 @@ pub const START_FACT: &str = "start_ns";
 pub(super) fn finish(mut batch: Batch, entry: &Entry, path: &Path, notes: &mut Notes) -> Trace {
     notes.out_of_order = order::sort(&mut batch);
     let mut facts = std::mem::take(&mut batch.facts);
-    if entry.times == Times::Absolute
-        && let Some(&start) = batch.due.first()
-    {
+    if let Some(&start) = batch.due.first() {
         for due in &mut batch.due {
             *due -= start;
         }
+        let start = i128::from(start) - i128::from(batch.before_zero_ns);
         facts.insert(START_FACT.to_owned(), start.to_string());
+        // A slice of a trace keeps the times of the whole: hours of nothing, if they were kept.
+        if entry.times == Times::Relative && start > 0 {
+            let lead = Nanos(u64::try_from(start).unwrap_or(u64::MAX));
+            notes.understood.push(format!("times from the first request, {lead} into the file's"));
+        }
     }
     let (streams, place) = std::mem::replace(&mut batch.streams, super::Streams::new("")).finish();
     if !place.is_sorted() {

@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn requests_are_due_when_they_were_issued() {
         let trace = parse(EXAMPLE).expect("reads");
-        assert_eq!(trace.due, [100_000, 798_197, 1_852_877]);
+        assert_eq!(trace.due, [0, 698_197, 1_752_877]);
+        assert_eq!(trace.origin.facts["start_ns"], "100000");
         assert_eq!(trace.service, Some(vec![1_900_000, 201_803, 147_123]));
         assert_eq!(trace.op, [Op::Trim, Op::Read, Op::Write]);
         assert_eq!((trace.offset, trace.len), (vec![0, 259_043_328, 512], vec![512, 4096, 12288]));

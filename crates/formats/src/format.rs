@@ -67,6 +67,22 @@ formats! {
     Hfplayer = "hfplayer", "hfplayer CSV";
     /// Hewlett-Packard's SRT, binary, with service times.
     HpSrt = "hp-srt", "HP SRT binary";
+    /// Text whose columns the user or a header line names.
+    Columns = "columns", "text in columns";
+    /// Block I/O as bcc's biosnoop prints it.
+    Biosnoop = "biosnoop", "biosnoop text";
+    /// Tracepoints of the block layer, from perf script or trace_pipe.
+    Tracepoints = "tracepoints", "block tracepoints (perf script, trace_pipe)";
+    /// Disk events of Windows as xperf prints them.
+    Etw = "etw", "ETW/xperf text";
+    /// VMware's vscsiStats command trace, CSV.
+    VscsiStats = "vscsi-stats", "vscsiStats CSV";
+    /// Traces of FIU's I/O deduplication.
+    Iodedup = "iodedup", "FIU iodedup text";
+    /// Logs of Sysinternals DiskMon.
+    Diskmon = "diskmon", "DiskMon log";
+    /// Loads of blkreplay.
+    Blkreplay = "blkreplay", "blkreplay load";
     /// fio's latency log with offsets.
     FioLatency = "fio-latency", "fio latency log";
 }

@@ -202,13 +202,15 @@ mod tests {
             [record(1, 10, 5, 25, 3, 1), record(2, 0, 0, 0, 0, 0), record(1, 12, 1, 1, 7, 2)];
         let (trace, notes) = parse(file(&records), false, false).expect("reads");
         // The second was issued before the first.
-        assert_eq!(trace.due, [2_000_013_000, 2_000_015_000]);
+        assert_eq!(trace.due, [0, 2_000]);
+        assert_eq!(trace.origin.facts["start_ns"], "2000013000");
         assert_eq!((trace.offset, trace.len), (vec![7 * 256, 3 * 256], vec![1024, 1024]));
         assert_eq!((trace.op, trace.service), (vec![Op::Write, Op::Read], Some(vec![1, 20_000])));
         assert_eq!((trace.streams[0].name.as_str(), notes.out_of_order), ("disk1", 1));
         assert_eq!((trace.origin.facts["tracedate"].as_str(), notes.counted[0].count), ("Sat", 1));
         let (trace, _) = parse(file(&records), true, false).expect("reads");
-        assert_eq!(trace.due, [2_000_010_000, 2_000_012_000]);
+        assert_eq!(trace.due, [0, 2_000]);
+        assert_eq!(trace.origin.facts["start_ns"], "2000010000");
     }
 
     #[test]

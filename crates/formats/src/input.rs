@@ -1,25 +1,21 @@
-//! Where the bytes of a trace come from: a file or standard input, plain, gzip or zstd.
+//! Where the bytes of a trace come from: a file or standard input, without what wraps them.
 //!
-//! Compression is recognised by its magic (RFC 1952 section 2.3.1, RFC 8878 section 3.1.1), never
-//! by the name, and undone while reading; several members or frames in a row are one input. A
-//! stream that ends early or is corrupt is an error with its place in the decompressed bytes.
+//! Compression, archives and encodings are undone while reading, see [`super::layers`]; several
+//! members or frames in a row are one input. A stream that ends early or is corrupt is an error with
+//! its place in the unwrapped bytes.
 //!
-//! Tests: all three forms of one text, cut short, read in trickles.
+//! Tests: all forms of one text, cut short, read in trickles.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::layers::{self, Unwrapped};
 use crate::options::Stop;
 use crate::{Error, Result};
 
 /// The name that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
-
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
-const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// Zstandard skippable frames have any of sixteen magics that end so; `pzstd` starts with one.
-const ZSTD_SKIPPABLE: &[u8] = &[0x2a, 0x4d, 0x18];
 
 /// One input, decompressed.
 pub(super) struct Input {
@@ -32,8 +28,8 @@ pub(super) struct Input {
     /// Bytes handed out.
     taken: u64,
     stop: Stop,
-    /// Name of the compression.
-    pub compression: Option<&'static str>,
+    /// Names of what wrapped it, the outer one first.
+    pub compression: Option<String>,
     /// Size of the plain file, where it is one.
     pub size_bytes: Option<u64>,
 }
@@ -52,43 +48,25 @@ impl Input {
 
     /// Around anything; `path` is what errors call it.
     pub fn new(
-        mut reader: impl Read + Send + 'static,
+        reader: impl Read + Send + 'static,
         path: &Path,
         size_bytes: Option<u64>,
         stop: Stop,
     ) -> Result<Self> {
-        let mut magic = Vec::new();
-        (&mut reader).take(4).read_to_end(&mut magic).map_err(Error::io(path))?;
-        let kind = if magic.starts_with(GZIP_MAGIC) {
-            Some("gzip")
-        } else if magic.starts_with(ZSTD_MAGIC) || magic.get(1..4) == Some(ZSTD_SKIPPABLE) {
-            Some("zstd")
-        } else {
-            None
-        };
-        let mut start = Vec::new();
-        let reader: Box<dyn Read + Send> = match kind {
-            None => {
-                start = magic;
-                Box::new(reader)
-            }
-            Some("gzip") => {
-                Box::new(flate2::read::MultiGzDecoder::new(io::Cursor::new(magic).chain(reader)))
-            }
-            Some(_) => {
-                let whole = io::Cursor::new(magic).chain(reader);
-                Box::new(zstd::stream::read::Decoder::new(whole).map_err(Error::io(path))?)
-            }
-        };
+        let unwrapped = layers::unwrap(Box::new(reader));
+        let Unwrapped { head, rest, layers } =
+            unwrapped.map_err(|(layer, error)| fault(path, layer, 0, error))?;
+        let kind = (!layers.is_empty()).then(|| layers.join(", "));
+        let is_plain = kind.is_none();
         Ok(Self {
             path: path.to_owned(),
-            start,
+            start: head,
             start_taken: 0,
-            reader,
+            reader: rest,
             taken: 0,
             stop,
             compression: kind,
-            size_bytes: size_bytes.filter(|_| kind.is_none()),
+            size_bytes: size_bytes.filter(|_| is_plain),
         })
     }
 
@@ -140,19 +118,29 @@ impl Input {
         Ok(count)
     }
 
-    /// What a failed read means: of a compressed stream, mostly that the file is damaged.
     fn fault(&self, error: io::Error) -> Error {
-        match self.compression {
-            Some(kind) if error.raw_os_error().is_none() => {
-                let cause = match error.kind() {
-                    io::ErrorKind::UnexpectedEof => format!("the {kind} stream ends early"),
-                    _ => format!("the {kind} stream is corrupt ({error})"),
-                };
-                let offset = self.taken + (self.start.len() - self.start_taken) as u64;
-                Error::damaged(&self.path, offset, cause)
-            }
-            _ => Error::io(&self.path)(error),
+        let offset = self.taken + (self.start.len() - self.start_taken) as u64;
+        fault(&self.path, self.compression.as_deref(), offset, error)
+    }
+}
+
+/// What a failed read means: of a compressed stream, mostly that the file is damaged.
+fn fault(path: &Path, layer: Option<&str>, offset: u64, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::Unsupported {
+        let hint = "take the trace out and give it alone, also through a pipe (tar -xOf ARCHIVE \
+                    FILE | wearmark trace info -)";
+        let (path, cause) = (path.to_owned(), error.to_string());
+        return Error::Format { path, cause, hint: hint.to_owned() };
+    }
+    match layer {
+        Some(kind) if error.raw_os_error().is_none() => {
+            let cause = match error.kind() {
+                io::ErrorKind::UnexpectedEof => format!("the {kind} stream ends early"),
+                _ => format!("the {kind} stream is corrupt ({error})"),
+            };
+            Error::damaged(path, offset, cause)
         }
+        _ => Error::io(path)(error),
     }
 }
 

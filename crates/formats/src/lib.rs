@@ -12,11 +12,13 @@
 #![deny(unsafe_code)]
 
 mod alibaba;
+mod archive;
 pub mod batch;
 pub mod blkparse;
 mod blktrace;
 mod block_events;
 pub mod cause;
+mod columns;
 pub mod decode;
 mod detect;
 mod disksim;
@@ -34,6 +36,7 @@ mod hfplayer;
 mod hp_srt;
 mod huge;
 mod input;
+mod layers;
 mod machine;
 mod msr;
 pub mod notes;
@@ -54,6 +57,7 @@ mod table;
 mod tencent;
 #[cfg(test)]
 mod text_tests;
+mod tracepoints;
 mod vscsi;
 mod vscsi_csv;
 mod whole_file;
@@ -65,6 +69,7 @@ use std::path::Path;
 
 use trace::Trace;
 
+pub use columns::Columns;
 pub use detect::{Alternative, Detected, detect};
 pub use error::{Error, Result};
 pub use finish::START_FACT;
@@ -77,7 +82,7 @@ pub use write::write;
 
 use batch::Batch;
 use engine::Engine;
-use entry::{Entry, Reader};
+use entry::{Entry, Reader, Start};
 use input::Input;
 
 /// A sector, where formats count in sectors.
@@ -109,7 +114,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
                 hint: "give the name of the uncompressed file".to_owned(),
             });
         }
-        Reader::Lines(_) | Reader::Stream(_) => {
+        Reader::Lines(_) | Reader::Described(_) | Reader::Stream(_) => {
             let inputs = parts(path, input, entry, options.stop)?;
             decode_all(inputs, entry, options, &mut notes)?
         }
@@ -153,11 +158,21 @@ fn decode_all(
     let path = inputs[0].path().to_owned();
     let mut engine = Engine { lenient: options.lenient, grammar: entry.grammar, notes };
     match entry.reader {
-        Reader::Lines(format) if options.threads > 1 => {
-            let (format, threads) = (format(options), options.threads);
-            parallel::lines(&mut engine, &mut inputs[0], &*format, &mut batch, threads)?;
+        Reader::Lines(format) => {
+            read_lines(&mut engine, &mut inputs[0], &*format(options), &mut batch, options)?;
         }
-        Reader::Lines(format) => engine.lines(&mut inputs[0], &*format(options), &mut batch)?,
+        Reader::Described(describe) => {
+            let bytes = detect::start_of(&mut inputs[0])?;
+            let described = describe(&Start::of(&bytes, options)).map_err(|cause| {
+                let hint = entry.grammar.to_owned();
+                Error::Format { path: path.clone(), cause, hint }
+            })?;
+            batch.before_zero_ns = described.before_zero_ns;
+            read_lines(&mut engine, &mut inputs[0], &*described.lines, &mut batch, options)?;
+            notes.understood.push(described.understood);
+            let others = batch.lines_without_row.saturating_sub(notes.bad);
+            notes.count("lines that hold no request", others);
+        }
         Reader::Stream(decoder) => {
             engine.stream(&mut inputs, &mut *decoder(options), &mut batch)?;
         }
@@ -169,6 +184,19 @@ fn decode_all(
     let trace = finish::finish(batch, entry, &path, notes);
     sanity::check(&trace, entry, options, notes);
     Ok(trace)
+}
+
+fn read_lines(
+    engine: &mut Engine<'_>,
+    input: &mut Input,
+    format: &dyn decode::LineFormat,
+    batch: &mut Batch,
+    options: &ReadOptions,
+) -> Result<()> {
+    match options.threads {
+        0 | 1 => engine.lines(input, format, batch),
+        threads => parallel::lines(engine, input, format, batch, threads),
+    }
 }
 
 #[cfg(test)]
@@ -228,6 +256,68 @@ mod tests {
         let error = read_plain(&path).expect_err("a wrong line");
         assert!(error.to_string().contains("trace:2: ASU is not"), "{error}");
         assert!(error.hint().is_some());
+    }
+
+    #[test]
+    fn a_slice_of_a_trace_begins_with_its_first_request() {
+        // SSDsim's times count from the start of the whole trace: here, 8 hours before.
+        let line = |n: u64| format!("{} 0 {} 8 1\n", 29_317_000_000_000 + n * 1_000_000, n * 8);
+        let (_directory, path) = file(&(0..5).map(line).collect::<String>().into_bytes());
+        let Reading { trace, notes, .. } = read_plain(&path).expect("reads");
+        assert_eq!(trace.due, [0, 1, 2, 3, 4].map(|ms| ms * 1_000_000));
+        assert_eq!(trace.origin.facts[START_FACT], "29317000000000");
+        let told = "times from the first request, 29317s into the file's";
+        assert!(notes.understood.iter().any(|line| line == told), "{:?}", notes.understood);
+    }
+
+    #[test]
+    fn a_line_without_end_is_an_error_on_any_thread() {
+        let path = Path::new("/dev/zero");
+        if !path.exists() {
+            println!("skipped: there is no /dev/zero");
+            return;
+        }
+        for (format, threads, lenient) in [
+            (Some(Format::Spc), 1, false),
+            (Some(Format::Spc), 4, false),
+            (Some(Format::Spc), 4, true),
+            (Some(Format::Blkparse), 1, true),
+            (None, 2, true),
+        ] {
+            let options = ReadOptions { format, lenient, threads, ..ReadOptions::default() };
+            let started = std::time::Instant::now();
+            let error = read(path, &options).expect_err("zeros").to_string();
+            let expected = match (format, lenient) {
+                (None, _) => "fits none of the formats",
+                (Some(Format::Spc), true) => "a line has more than 64 MiB",
+                _ => "has more than 1 MiB",
+            };
+            assert!(error.contains(expected), "{error}");
+            assert!(started.elapsed().as_secs() < 10, "{format:?} took {:?}", started.elapsed());
+        }
+    }
+
+    #[test]
+    fn a_packed_trace_says_how_it_was_packed() {
+        let text = b"\xef\xbb\xbf0,1,512,r,0.0\n0,1,512,r,0.1\n";
+        let (_directory, path) = file(text);
+        let Reading { trace, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((trace.count(), detected.compression), (2, None));
+        let mut bzip2 = bzip2::read::BzEncoder::new(&text[..], bzip2::Compression::fast());
+        let mut packed = Vec::new();
+        std::io::Read::read_to_end(&mut bzip2, &mut packed).expect("compressed");
+        let (_directory, path) = file(&zstd::encode_all(&packed[..], 1).expect("compressed"));
+        let Reading { trace, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((trace.count(), detected.compression.as_deref()), (2, Some("zstd, bzip2")));
+    }
+
+    #[test]
+    fn msr_is_read_with_the_header_that_some_copies_have() {
+        let line = "128166372003061629,hm,1,Read,383496192,32768,113736\n";
+        let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
+        let (_directory, path) = file([header, line, line].concat().as_bytes());
+        let Reading { trace, detected, .. } = read_plain(&path).expect("reads");
+        assert_eq!((trace.count(), detected.format), (2, Format::Msr));
     }
 
     #[test]

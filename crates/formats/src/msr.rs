@@ -1,7 +1,8 @@
 //! MSR Cambridge CSV (D. Narayanan, A. Donnelly and A. Rowstron, "Write Off-Loading", FAST 2008;
 //! SNIA IOTTA).
 //!
-//! `filetime,host,disk,Read|Write,offset,size,response`, no header. Times are Windows FILETIME: 100
+//! `filetime,host,disk,Read|Write,offset,size,response`; copies of the archive put a header line,
+//! `Timestamp,Hostname,...`, in front. Times are Windows FILETIME: 100
 //! ns since 1601; the response is in the same unit and becomes the service time; offset and size
 //! are in bytes. A stream is
 //! `host_disk`. The order of the archive's files is that of completion, so rows may
@@ -23,6 +24,7 @@ use super::scan::{FastLine, Fields, Machine};
 use super::streams::Streams;
 use super::{ReadOptions, TimeUnit};
 
+const HEADER: &[u8] = b"Timestamp,Hostname,";
 const FIELDS: &str = "seven fields, separated by commas";
 
 /// The entry of the table.
@@ -55,6 +57,10 @@ impl Msr {
 
 impl LineFormat for Msr {
     fn line(&self, line: &[u8], out: &mut Batch) -> Result<(), Cause> {
+        if line.starts_with(HEADER) {
+            out.skip_line();
+            return Ok(());
+        }
         let mut fields = Line::commas(line, FIELDS);
         let due_ns = scaled(fields.number("filetime")?, self.unit_ns, "filetime")?;
         let host_and_disk = fields.two()?;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
+use super::columns::Columns;
 use super::format::Format;
 
 /// The unit of a format's times, where its writers differ.
@@ -75,6 +76,8 @@ impl std::str::FromStr for TimeUnit {
 pub struct ReadOptions {
     /// The format; detected where it is `None`.
     pub format: Option<Format>,
+    /// What the columns of a text are, where its lines are none of the formats.
+    pub columns: Option<Columns>,
     /// Leaves bad records out and counts them, instead of stopping at the first.
     pub lenient: bool,
     /// Threads that parse, at least 1. The trace does not depend on them.
@@ -124,6 +127,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             format: None,
+            columns: None,
             lenient: false,
             threads: 1,
             time_unit: None,

@@ -140,6 +140,7 @@ impl Worker {
                 (parse(format, &self.buffer[..*end], &mut self.rows, lenient), *end)
             }
             Filled::Endless => (endless(&mut self.rows), 0),
+            Filled::Skipped => (BadLines::default(), 0),
             Filled::End => return None,
         };
         Some(Parsed { bad, bytes, rest })

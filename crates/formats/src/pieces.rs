@@ -5,9 +5,9 @@
 
 use std::mem;
 
-use super::decode::LARGEST_RECORD_BYTES;
+use super::decode::{LARGEST_RECORD_BYTES, MOST_SKIPPED_BYTES};
 use super::input::Input;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Bytes read at a time: fits into the second-level cache together with what becomes of them. Not
 /// more than the longest line, see [`Pieces::next`].
@@ -22,6 +22,8 @@ pub(super) struct Pieces {
     at_end: bool,
     /// Inside a line that was refused; what is left of it is dropped.
     skipping: bool,
+    /// Bytes of that line dropped so far.
+    skipped: usize,
 }
 
 /// What the buffer holds now.
@@ -30,6 +32,8 @@ pub(super) enum Filled {
     Lines(usize),
     /// Nothing: a line was too long to be one.
     Endless,
+    /// Nothing: a part of a line that was refused.
+    Skipped,
     /// Nothing, for good.
     End,
 }
@@ -55,13 +59,23 @@ impl Pieces {
             let first = newline(&buffer[..end]).map(|at| at + 1);
             if mem::take(&mut self.skipping) {
                 self.skipping = first.is_none();
+                self.skipped += first.unwrap_or(end);
                 self.carry.extend_from_slice(&buffer[first.unwrap_or(end)..end]);
-                continue;
+                if self.skipped > MOST_SKIPPED_BYTES {
+                    return Err(Error::Format {
+                        path: input.path().to_owned(),
+                        cause: format!("a line has more than {} MiB", MOST_SKIPPED_BYTES >> 20),
+                        hint: "give a text of one request per line".to_owned(),
+                    });
+                }
+                // Not to go on here: another thread may have failed, and the line may have no end.
+                return Ok(Filled::Skipped);
             }
             // A line that begins in the bytes of this read is no longer than they are: only the
             // first one, carried over from before, can exceed the limit.
             if first.unwrap_or(end) > LARGEST_RECORD_BYTES {
                 self.skipping = first.is_none();
+                self.skipped = first.unwrap_or(end);
                 self.carry.extend_from_slice(&buffer[first.unwrap_or(end)..end]);
                 return Ok(Filled::Endless);
             }

@@ -2,22 +2,23 @@
 //! figures that no device and no load have, and the check names what would fit.
 //!
 //! Nothing here changes a trace. The bounds are far from anything real: more than 20 million
-//! requests a second, less than one in twenty minutes, five years, mean sizes beyond 64 MiB,
-//! addresses beyond 64 PiB.
+//! requests a second, less than one in twenty minutes, five years, mean sizes beyond 4 MiB (the
+//! block layer of Linux splits at 1.25 MiB by default), addresses beyond 64 PiB, offsets that are all
+//! below the largest request or not of whole sectors where the sizes are.
 
 use events::Warning;
 use trace::{Op, Trace};
 
 use super::entry::Entry;
 use super::notes::{Notes, STAGE};
-use super::{ReadOptions, TimeUnit};
+use super::{ReadOptions, SECTOR_BYTES, TimeUnit};
 
 /// Fewer requests say nothing about a rate.
 const LEAST_REQUESTS: usize = 100;
 const MOST_PER_S: f64 = 20e6;
 const LEAST_PER_S: f64 = 1.0 / 1200.0;
 const LONGEST_S: f64 = 5.0 * 365.25 * 86_400.0;
-const LARGEST_MEAN_BYTES: u64 = 64 << 20;
+const LARGEST_MEAN_BYTES: u64 = 4 << 20;
 const FARTHEST_BYTES: u64 = 64 << 50;
 /// Rates among which another unit of time is worth naming.
 const USUAL_PER_S: std::ops::Range<f64> = 0.1..2e6;
@@ -28,7 +29,7 @@ pub(super) fn check(trace: &Trace, entry: &Entry, options: &ReadOptions, notes: 
         order(trace, notes),
         times(trace),
         coarse(trace),
-        sizes(trace),
+        sizes(trace).or_else(|| offsets(trace)),
         addresses(trace),
         capacity(trace, options),
         empty(trace),
@@ -97,7 +98,10 @@ fn sizes(trace: &Trace) -> Option<Warning> {
     let bytes: u64 = trace.len.iter().map(|len| u64::from(*len)).sum();
     let mean = bytes / (trace.count() as u64).max(1);
     (mean > LARGEST_MEAN_BYTES).then(|| {
-        let message = format!("the mean request has {} MiB: sizes may be in bytes", mean >> 20);
+        let message = format!(
+            "the mean request has {} MiB: sizes in bytes may have been taken for sectors",
+            mean >> 20
+        );
         let hint = "check the unit of the sizes and state the size of a sector";
         Warning::new(STAGE, "trace_sizes_implausible", message).with_hint(hint)
     })
@@ -111,6 +115,34 @@ fn addresses(trace: &Trace) -> Option<Warning> {
         let hint = "check the unit of the offsets and state the size of a sector";
         Warning::new(STAGE, "trace_addresses_implausible", message).with_hint(hint)
     })
+}
+
+/// Offsets in sectors that were taken for bytes are too near each other.
+fn offsets(trace: &Trace) -> Option<Warning> {
+    let moves = |op: Op| matches!(op, Op::Read | Op::Write);
+    let requests = || {
+        let ranges = trace.offset.iter().zip(&trace.len).zip(&trace.op);
+        ranges.filter(|(_, op)| moves(**op)).map(|((offset, len), _)| (*offset, u64::from(*len)))
+    };
+    let count = requests().count();
+    if count < LEAST_REQUESTS {
+        return None;
+    }
+    let sector = u64::from(SECTOR_BYTES);
+    let farthest = requests().map(|(offset, _)| offset).max()?;
+    let largest = requests().map(|(_, len)| len).max()?;
+    let broken = requests().filter(|(offset, _)| !offset.is_multiple_of(sector)).count();
+    let whole = requests().all(|(_, len)| len.is_multiple_of(sector));
+    let message = if farthest > 0 && farthest < largest {
+        format!("all offsets are below {farthest}, and a request has {largest} bytes")
+    } else if whole && broken * 2 > count {
+        format!("{broken} of {count} offsets are not of whole sectors, though all sizes are")
+    } else {
+        return None;
+    };
+    let message = format!("{message}: offsets in sectors may have been taken for bytes");
+    let hint = "check the unit of the offsets and state it";
+    Some(Warning::new(STAGE, "trace_offsets_implausible", message).with_hint(hint))
 }
 
 fn capacity(trace: &Trace, options: &ReadOptions) -> Option<Warning> {
@@ -197,6 +229,36 @@ mod tests {
         let far = format!("0 0 {} 8 1\n", 1u64 << 48);
         let warnings = read(Format::Ssdsim, &ReadOptions::default(), far);
         assert_eq!(codes(&warnings), ["trace_addresses_implausible"]);
+    }
+
+    #[test]
+    fn a_mean_beyond_what_the_block_layer_sends_is_named() {
+        let plain = ReadOptions::default();
+        let text = |sectors: u64| -> String {
+            let line = |n: u64| format!("{} 0 {} {sectors} 1\n", n * 1_000_000, n << 16);
+            (0..200).map(line).collect()
+        };
+        assert!(read(Format::Ssdsim, &plain, text(8192)).is_empty());
+        let warnings = read(Format::Ssdsim, &plain, text(8193));
+        assert_eq!(codes(&warnings), ["trace_sizes_implausible"]);
+        assert!(warnings[0].message.starts_with("the mean request has 4 MiB"));
+    }
+
+    #[test]
+    fn sectors_that_were_taken_for_bytes_are_named() {
+        let line = |n: u64, offset: u64, size| format!("{},R,{offset},{size}\n", n * 100);
+        let with = |described: &str, near: u64| {
+            let columns = Some(described.parse().expect("columns"));
+            let options = ReadOptions { columns, ..ReadOptions::default() };
+            let text: String = (0..200).map(|n| line(n, near + n * 9, 4096)).collect();
+            read(Format::Columns, &options, text)
+        };
+        assert!(with("time:us,op,offset:sectors,size", 1 << 30).is_empty());
+        let far = with("time:us,op,offset,size", 1 << 30);
+        assert_eq!(codes(&far), ["trace_offsets_implausible"]);
+        assert!(far[0].message.starts_with("199 of 200 offsets are not of whole"), "{far:?}");
+        let near = with("time:us,op,offset,size", 0);
+        assert!(near[0].message.starts_with("all offsets are below 1791,"), "{near:?}");
     }
 
     #[test]

@@ -206,7 +206,7 @@ mod tests {
             ("00000000000000000.5", 500_000_000),
         ] {
             let trace = parse(format!("0,0,1,r,{text}").as_bytes()).expect(text);
-            assert_eq!(trace.due, [expected], "{text}");
+            assert_eq!(trace.origin.facts["start_ns"], expected.to_string(), "{text}");
         }
     }
 
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_line_that_never_ends_is_refused_before_memory_is() {
         let text = vec![b'7'; 3 * LARGEST_RECORD_BYTES];
-        check_error(&text, "some.spc:1: the line never ends");
+        check_error(&text, "some.spc:1: the line has more than 1 MiB");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::decode::Times;
 use super::entry::{Entry, Guess, Reader};
 use super::format::Format;
 use super::{
-    alibaba, blkparse, blktrace, disksim, disksim_validate, fio_iolog, fio_latency, hfplayer,
-    hp_srt, msr, oracle_general, own, spc, ssdsim, systor17, tencent, vscsi, vscsi_csv, wiscsee,
+    alibaba, blkparse, blktrace, columns, disksim, disksim_validate, fio_iolog, fio_latency,
+    hfplayer, hp_srt, msr, oracle_general, own, spc, ssdsim, systor17, tencent, tracepoints, vscsi,
+    vscsi_csv, wiscsee,
 };
 
 /// The formats that this build reads.
@@ -23,6 +24,14 @@ pub(super) static TABLE: &[&Entry] = &[
     &blktrace::ENTRY,
     &blkparse::ENTRY,
     &disksim_validate::ENTRY,
+    &columns::ENTRY,
+    &columns::BIOSNOOP,
+    &columns::ETW,
+    &columns::VSCSI_STATS,
+    &columns::IODEDUP,
+    &columns::DISKMON,
+    &columns::BLKREPLAY,
+    &tracepoints::ENTRY,
     &fio_iolog::ENTRY,
     &fio_latency::ENTRY,
     &hfplayer::ENTRY,

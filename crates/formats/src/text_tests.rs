@@ -169,7 +169,8 @@ fn rows_are_what_the_lines_say() {
     assert_eq!((vscsi.due, vscsi.offset[1]), (vec![0, 2_000_000_000], 7 * 512));
     assert_eq!((vscsi.op, vscsi.len), (vec![Op::Write, Op::Read], vec![512, 4096]));
     let (disksim, names) = read(Format::Disksim, 4);
-    assert_eq!(disksim.due, [7_000_000, 13_191_135, 17_829_285, 5_265_313_000]);
+    assert_eq!(disksim.due, [0, 6_191_135, 10_829_285, 5_258_313_000]);
+    assert_eq!(disksim.origin.facts["start_ns"], "7000000");
     assert_eq!(disksim.op, [Op::Read, Op::Read, Op::Write, Op::Read]);
     assert_eq!(names, "dev0 dev1 dev20 dev30");
     let (ssdsim, _) = read(Format::Ssdsim, 4);
@@ -196,8 +197,8 @@ fn options_change_units_and_sense() {
             (read(&options), read(&ReadOptions { read_is_one: None, ..options.clone() }));
         assert_eq!((trace.offset[9], trace.len[9], trace.op[9]), (3 * 4096, 2 * 4096, Op::Write));
         assert_eq!(usual.op[9] == Op::Read, format != Format::Tencent, "{format:?}");
-        let start: u64 = if format == Format::Tencent { 0 } else { 5_000 };
-        assert_eq!(trace.due[9], start, "{format:?}");
+        assert_eq!(trace.due[9], 0, "{format:?}");
+        assert_eq!(trace.origin.facts["start_ns"], "5000", "{format:?}");
         check_ways(format, &options, text.repeat(20).as_bytes()).expect("the same");
     }
 }

@@ -85,12 +85,13 @@ fn count(notes: &Notes, what: &str) -> u64 {
 fn records_become_requests_in_both_byte_orders() {
     for big in [false, true] {
         let (trace, notes) = strict(encode(&example(), big)).expect("reads");
-        assert_eq!((&trace.due, &trace.offset), (&vec![100, 200], &vec![51200, 3584]));
+        assert_eq!((&trace.due, &trace.offset), (&vec![0, 100], &vec![51200, 3584]));
         assert_eq!((&trace.len, &trace.op), (&vec![4096, 512], &vec![Op::Read, Op::Write]));
         assert_eq!(trace.service, Some(vec![200, 200]));
         assert_eq!(trace.streams[0].name, "254:3");
         assert_eq!(trace.origin.layer, "device");
         assert_eq!(trace.origin.facts["first_event_ns"], "1000");
+        assert_eq!(trace.origin.facts["start_ns"], "100");
         let clock = 0x6561_7407_u64 * 1_000_000_001;
         assert_eq!(trace.origin.facts["wall_clock_ns"], clock.to_string());
         for (what, expected) in [

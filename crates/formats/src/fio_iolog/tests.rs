@@ -39,7 +39,8 @@ fio version 3 iolog
 #[test]
 fn version_3_has_times_in_us_from_its_first_line() {
     let (trace, notes) = parse(VERSION_3_TEXT).expect("reads");
-    assert_eq!(trace.due, [82_000, 2_661_000, 2_661_000, 2_665_000, 2_985_000]);
+    assert_eq!(trace.due, [0, 2_579_000, 2_579_000, 2_583_000, 2_903_000]);
+    assert_eq!(trace.origin.facts["start_ns"], "82000");
     assert_eq!(trace.op, [Op::Read, Op::Write, Op::Flush, Op::Flush, Op::Trim]);
     assert_eq!(trace.offset, [4096, 0, 0, 0, 512]);
     assert_eq!(trace.len, [8192, 512, 0, 0, 1024]);
@@ -47,7 +48,7 @@ fn version_3_has_times_in_us_from_its_first_line() {
     assert_eq!((notes.counted[0].count, codes(&notes)), (3, vec![]));
     let options = ReadOptions { time_unit: Some(TimeUnit::Milliseconds), ..ReadOptions::default() };
     let (trace, _) = parse_with(VERSION_3_TEXT, &options).expect("reads");
-    assert_eq!(trace.due[0], 82_000_000);
+    assert_eq!(trace.origin.facts["start_ns"], "82000000");
 }
 
 #[test]
@@ -68,7 +69,8 @@ fn waits_that_are_missing_or_look_like_intervals_are_suspect() {
     let (trace, notes) =
         parse("fio version 2 iolog\nf wait 9 0\nf read 0 512\nf wait 5 0\nf read 0 512\n")
             .expect("reads");
-    assert_eq!((trace.due[1], codes(&notes)), (9_000_000, vec!["waits_run_back"]));
+    assert_eq!((trace.due, codes(&notes)), (vec![0, 0], vec!["waits_run_back"]));
+    assert_eq!(trace.origin.facts["start_ns"], "9000000");
 }
 
 #[test]

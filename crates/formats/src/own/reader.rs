@@ -35,8 +35,10 @@ const HEAD_START: u64 = PARQUET_MARK.len() as u64;
 
 /// Refuses a file whose first 12 bytes are not the Parquet mark and our head.
 pub(super) fn check_start(start: &[u8], path: &Path) -> Result<()> {
-    let foreign =
-        |cause: &str| Err(Error::Foreign { path: path.to_owned(), cause: cause.to_owned() });
+    let foreign = |cause: &str| {
+        let hint = "name its format if wearmark reads it; --help lists the formats".to_owned();
+        Err(Error::Foreign { path: path.to_owned(), cause: cause.to_owned(), hint })
+    };
     let ours = [PARQUET_MARK, HEAD_MARK].concat();
     if !start.is_empty() && ours.starts_with(start) && start.len() < ours.len() {
         let offset = start.len() as u64;

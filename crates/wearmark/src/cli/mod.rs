@@ -12,7 +12,7 @@ mod temp;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use formats::{Format, TimeUnit};
+use formats::{Columns, Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
 pub use capture::Capture;
@@ -267,7 +267,8 @@ pub struct TraceInfo {
 /// A trace to read, and how
 #[derive(Debug, Args)]
 pub struct TraceInput {
-    /// The trace: a file of any known format, plain, gzip or zstd; - for standard input
+    /// The trace: a file of any known format, plain or packed (gzip, zstd, bzip2,
+    /// xz, zip, tar); - for standard input
     pub trace: PathBuf,
     #[command(flatten)]
     pub reading: Reading,
@@ -280,6 +281,15 @@ pub struct Reading {
     /// Format of the trace; told from its content otherwise
     #[arg(long, value_parser = format_parser())]
     pub format: Option<Format>,
+    /// What its columns are, for text of no known format: time:us,op,offset:sectors,size:bytes.
+    ///
+    /// Columns are time, end (of the request), op, offset, size, stream or disk, service or
+    /// latency, actor, - for one that is not used, * for any number of them; only:WORD keeps the
+    /// lines that have WORD there. NAME=N is column N. Times have a unit: s, ms, us, ns or filetime
+    /// (100 ns); offset and size: bytes, sectors, KiB or blocks4k. Ops are words such as R, write
+    /// or WS; op:01 takes 0 for a read and 1 for a write, op:10 the reverse.
+    #[arg(long, value_name = "COLUMNS")]
+    pub columns: Option<Columns>,
     /// Leave bad lines out, count them and show the first, instead of stopping
     #[arg(long)]
     pub lenient: bool,

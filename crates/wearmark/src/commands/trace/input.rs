@@ -30,6 +30,7 @@ fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
     let too_large = |_| Advice::error("--sector is larger than 4 GiB", "512 and 4KiB are usual");
     Ok(ReadOptions {
         format: given.format,
+        columns: given.columns.clone(),
         lenient: given.lenient,
         threads: std::thread::available_parallelism().map_or(1, usize::from),
         time_unit: given.time_unit,
