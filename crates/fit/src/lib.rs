@@ -154,6 +154,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
         limits: None,
         validation: None,
         cost: None,
+        published: Vec::new(),
     };
     if let Some(burst) = burst {
         cache::apply(&mut profile, &burst);

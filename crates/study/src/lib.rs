@@ -29,6 +29,7 @@ mod partial;
 pub mod pipeline;
 pub mod predictions;
 pub mod prove;
+pub mod published;
 pub mod result;
 pub mod run_dir;
 pub mod runs;
