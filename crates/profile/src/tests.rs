@@ -139,6 +139,31 @@ fn of_several_tables_the_right_one_is_named() {
 }
 
 #[test]
+fn impossible_jitter_is_refused() {
+    let text = find_shipped("intel-p3700").expect("it ships");
+    let wrong = |more: &str| {
+        let jitter = format!("{text}\n[[device.jitter]]\n{more}\n");
+        Profile::from_toml(&jitter, "my.toml").expect_err(more).to_string()
+    };
+    let write = "op = \"write\"\nspread = { value = 0.3, source = \"x\" }\n";
+    let stalls = "stalls_per_million = { value = 100, source = \"x\" }\n";
+    for (more, expected) in [
+        (write.replace("write", "read"), "op: the operation has a table of quantiles already"),
+        (write.replace("write", "trim"), "op: trims have no distribution"),
+        (write.replace("0.3", "0"), "spread: it must be above zero"),
+        (write.replace("0.3", "4"), "spread: beyond 3"),
+        (format!("{write}{stalls}"), "stall_ms: stalls_per_million and stall_ms need"),
+        (format!("{write}stall_spread = {{ value = 1, source = \"x\" }}"), "stall_spread: there"),
+        (format!("{write}{}", stalls.replace("100", "600000")), "stalls_per_million: what most"),
+    ] {
+        let text = wrong(&more);
+        assert!(text.contains(&format!("device.jitter[0].{expected}")), "{text}");
+    }
+    let twice = wrong(&format!("{write}[[device.jitter]]\n{write}"));
+    assert!(twice.contains("device.jitter[1].op: an operation has one"), "{twice}");
+}
+
+#[test]
 fn impossible_caches_are_refused_with_field_and_line() {
     for (line, replacement, expected) in [
         ("capacity_mb = { value = 16", "capacity_mb = { value = 0", "41: write_cache.capacity_mb"),

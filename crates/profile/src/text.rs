@@ -264,6 +264,7 @@ const ORDER: &[&str] = &[
     "samples",
     "quantiles",
     "residual",
+    "jitter",
 ];
 
 /// The entries of `table` in writing order.
