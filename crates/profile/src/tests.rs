@@ -184,23 +184,23 @@ fn impossible_caches_are_refused_with_field_and_line() {
 #[test]
 fn impossible_limits_are_refused_with_field_and_line() {
     for (line, replacement, expected) in [
-        ("rate = { value = 300,", "rate = { value = 0,", "45: limits.iops.rate: it must be above"),
+        ("rate = { value = 300,", "rate = { value = 0,", "65: limits.iops.rate: it must be above"),
         (
             "burst = { value = 3000,",
             "burst = { value = 30,",
-            "46: limits.iops.burst: it is below the rate",
+            "66: limits.iops.burst: it is below the rate",
         ),
         (
-            "burst = { value = 3000, source = \"Amazon EC2 user guide, EBS volume types\" }",
+            "burst = { value = 3000, source = \"Amazon EC2 user guide, general-purpose.md, June 2023: 3 per GiB, at least 100\" }",
             "",
-            "44: limits.iops.burst: burst and credits need each other",
+            "64: limits.iops.burst: burst and credits need each other",
         ),
         (
-            "io_kib = { value = 256, source = \"Amazon EC2 user guide, EBS volume types\" }",
+            "io_kib = { value = 256, source = \"Amazon EC2 user guide, EBS I/O characteristics, 2023\" }",
             "",
-            "41: limits.merges_contiguous: it needs io_kib",
+            "61: limits.merges_contiguous: it needs io_kib",
         ),
-        ("[limits.mb_per_s]", "[limits.kb_per_s]", "49: unknown field `kb_per_s`"),
+        ("[limits.mb_per_s]", "[limits.kb_per_s]", "69: unknown field `kb_per_s`"),
     ] {
         check_refusal("aws-gp2", (line, replacement), &format!("my.toml:{expected}"));
     }
