@@ -1,9 +1,9 @@
 //! What others published of a device beside what its profile gives under the same load.
 //!
 //! Each figure of a profile ([`profile::Published`]) is simulated on a device of its own: the state
-//! that the profile starts with, a warm-up, then a closed loop at the figure's depth. The error of a
-//! regression figure says how far the profile may be trusted where nobody measured; that of an input
-//! only whether the profile was made from it correctly.
+//! that the profile starts with, a warm-up, then a closed loop at the figure's depth. The error of
+//! a regression figure says how far the profile may be trusted where nobody measured; that of an
+//! input only whether the profile was made from it correctly.
 
 use profile::{Error, Figure, LoadOp, Profile, Published};
 use serde::Serialize;
