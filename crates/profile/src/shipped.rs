@@ -59,6 +59,7 @@ static SHIPPED: &[(&str, &str)] = shipped![
     "ocz-vertex-ex-ftl",
     "sabrent-rocket-4-plus",
     "samsung-860-qvo",
+    "samsung-860-qvo-ftl",
     "samsung-970-evo-plus-250g",
     "samsung-970-pro",
     "samsung-980-pro-250g",
