@@ -145,6 +145,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
             window_requests: MIX_WINDOW_REQUESTS,
         }),
         residual: residual.into_iter().chain(flush_residual).collect(),
+        jitter: Vec::new(),
     };
     let mut profile = Profile {
         profile: about(&measurements.target, options),
@@ -154,6 +155,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
         limits: None,
         validation: None,
         cost: None,
+        published: Vec::new(),
     };
     if let Some(burst) = burst {
         cache::apply(&mut profile, &burst);

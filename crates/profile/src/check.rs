@@ -5,6 +5,7 @@ use crate::flash::check_flash;
 use crate::hdd::check_hdd;
 use crate::limits::check_limits;
 use crate::linear::check_linear;
+use crate::published::check_published;
 use crate::ram::check_ram;
 use crate::rules::{Flaw, flaw};
 use crate::write_cache::{WriteCacheSpec, check_cache};
@@ -45,11 +46,12 @@ pub(crate) fn profile(profile: &Profile) -> Result<(), Flaw> {
     }
     match &profile.limits {
         Some(_) if has_queue(&profile.device) => {
-            flaw("limits.iops", "not in front of a device that looks at its queue")
+            return flaw("limits.iops", "not in front of a device that looks at its queue");
         }
-        Some(limits) => check_limits(limits),
-        None => Ok(()),
+        Some(limits) => check_limits(limits)?,
+        None => {}
     }
+    check_published(profile)
 }
 
 fn has_queue(device: &DeviceSpec) -> bool {

@@ -24,6 +24,7 @@ pub mod hdd;
 pub mod limits;
 pub mod linear;
 mod parameter;
+mod published;
 mod quantiles;
 pub mod ram;
 pub mod read_cache;
@@ -39,6 +40,7 @@ pub use cost::CostSpec;
 pub use diff::{Difference, Side, diff};
 pub use error::Error;
 pub use parameter::Parameter;
+pub use published::{Figure, FigureUnit, LoadOp, Published};
 pub use quantiles::Quantiles;
 pub use shipped::{find_shipped, shipped};
 pub use spec::{About, DeviceSpec, StateOf, Validation};
@@ -71,6 +73,9 @@ pub struct Profile {
     /// What it costs, where somebody published it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostSpec>,
+    /// Figures that others state for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 impl Profile {

@@ -132,7 +132,35 @@ fn of_several_tables_the_right_one_is_named() {
     let text = find_shipped("intel-p3700").expect("it ships");
     let second = "\n[[device.residual]]\nop = \"write\"\nsource = \"x\"\nquantiles = []\n";
     let error = Profile::from_toml(&format!("{text}{second}"), "my.toml").expect_err("empty");
-    assert_eq!(error.to_string(), "my.toml:58: device.residual[1].quantiles: the table is empty");
+    // Behind a blank line: head, operation, source, quantiles.
+    let line = text.lines().count() + 5;
+    let expected = format!("my.toml:{line}: device.residual[1].quantiles: the table is empty");
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn impossible_jitter_is_refused() {
+    let text = find_shipped("intel-p3700").expect("it ships");
+    let wrong = |more: &str| {
+        let jitter = format!("{text}\n[[device.jitter]]\n{more}\n");
+        Profile::from_toml(&jitter, "my.toml").expect_err(more).to_string()
+    };
+    let write = "op = \"write\"\nspread = { value = 0.3, source = \"x\" }\n";
+    let stalls = "stalls_per_million = { value = 100, source = \"x\" }\n";
+    for (more, expected) in [
+        (write.replace("write", "read"), "op: the operation has a table of quantiles already"),
+        (write.replace("write", "trim"), "op: trims have no distribution"),
+        (write.replace("0.3", "0"), "spread: it must be above zero"),
+        (write.replace("0.3", "4"), "spread: beyond 3"),
+        (format!("{write}{stalls}"), "stall_ms: stalls_per_million and stall_ms need"),
+        (format!("{write}stall_spread = {{ value = 1, source = \"x\" }}"), "stall_spread: there"),
+        (format!("{write}{}", stalls.replace("100", "600000")), "stalls_per_million: what most"),
+    ] {
+        let text = wrong(&more);
+        assert!(text.contains(&format!("device.jitter[0].{expected}")), "{text}");
+    }
+    let twice = wrong(&format!("{write}[[device.jitter]]\n{write}"));
+    assert!(twice.contains("device.jitter[1].op: an operation has one"), "{twice}");
 }
 
 #[test]
@@ -156,23 +184,23 @@ fn impossible_caches_are_refused_with_field_and_line() {
 #[test]
 fn impossible_limits_are_refused_with_field_and_line() {
     for (line, replacement, expected) in [
-        ("rate = { value = 300,", "rate = { value = 0,", "45: limits.iops.rate: it must be above"),
+        ("rate = { value = 300,", "rate = { value = 0,", "65: limits.iops.rate: it must be above"),
         (
             "burst = { value = 3000,",
             "burst = { value = 30,",
-            "46: limits.iops.burst: it is below the rate",
+            "66: limits.iops.burst: it is below the rate",
         ),
         (
-            "burst = { value = 3000, source = \"Amazon EC2 user guide, EBS volume types\" }",
+            "burst = { value = 3000, source = \"Amazon EC2 user guide, general-purpose.md, June 2023: 3 per GiB, at least 100\" }",
             "",
-            "44: limits.iops.burst: burst and credits need each other",
+            "64: limits.iops.burst: burst and credits need each other",
         ),
         (
-            "io_kib = { value = 256, source = \"Amazon EC2 user guide, EBS volume types\" }",
+            "io_kib = { value = 256, source = \"Amazon EC2 user guide, EBS I/O characteristics, 2023\" }",
             "",
-            "41: limits.merges_contiguous: it needs io_kib",
+            "61: limits.merges_contiguous: it needs io_kib",
         ),
-        ("[limits.mb_per_s]", "[limits.kb_per_s]", "49: unknown field `kb_per_s`"),
+        ("[limits.mb_per_s]", "[limits.kb_per_s]", "69: unknown field `kb_per_s`"),
     ] {
         check_refusal("aws-gp2", (line, replacement), &format!("my.toml:{expected}"));
     }

@@ -12,7 +12,7 @@ use crate::limits::LimitsSpec;
 use crate::linear::LinearSpec;
 use crate::ram::RamSpec;
 use crate::write_cache::WriteCacheSpec;
-use crate::{About, CostSpec, DeviceSpec, Error, Profile, StateOf, Validation, check};
+use crate::{About, CostSpec, DeviceSpec, Error, Profile, Published, StateOf, Validation, check};
 
 /// A profile with `[device]` read as `D`.
 ///
@@ -33,6 +33,8 @@ struct Document<D> {
     validation: Option<Validation>,
     #[serde(default)]
     cost: Option<CostSpec>,
+    #[serde(default)]
+    published: Vec<Published>,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +96,7 @@ fn assemble<D>(document: Document<D>, device: impl Fn(D) -> DeviceSpec) -> Profi
         limits: document.limits,
         validation: document.validation,
         cost: document.cost,
+        published: document.published,
     }
 }
 
@@ -213,6 +216,7 @@ const ORDER: &[&str] = &[
     "limits",
     "validation",
     "cost",
+    "published",
     "name",
     "description",
     "class",
@@ -260,6 +264,7 @@ const ORDER: &[&str] = &[
     "samples",
     "quantiles",
     "residual",
+    "jitter",
 ];
 
 /// The entries of `table` in writing order.

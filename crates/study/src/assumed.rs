@@ -41,10 +41,12 @@ impl Count {
     }
 }
 
-/// The profile without its price, which no transaction is slower for.
+/// The profile without its price and what others published of it, which no transaction is slower
+/// for.
 fn behaviour(text: &str) -> Option<toml::Table> {
     let mut profile = text.parse::<toml::Table>().ok()?;
     profile.remove("cost");
+    profile.remove("published");
     Some(profile)
 }
 

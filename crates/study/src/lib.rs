@@ -30,6 +30,7 @@ pub mod pipeline;
 pub mod predictions;
 pub mod profiles;
 pub mod prove;
+pub mod published;
 pub mod result;
 pub mod run_dir;
 pub mod runs;

@@ -90,3 +90,66 @@ fn parallel_servers_make_an_mmc_queue() {
     let expected = SERVICE_NS * (1.0 + waits / (f64::from(servers) * (1.0 - rho)));
     check("M/M/8", mean_response(&exponential_times(servers), rho), expected, 0.02);
 }
+
+/// `[[device.jitter]]` of a device whose writes take `line_us`, drawn: times in us, sorted.
+fn drawn(jitter: &str, line_us: f64) -> Vec<f64> {
+    let line = format!(
+        "base_us = {{ value = {line_us}, source = \"x\" }}\n\
+         us_per_kib = {{ value = 0, source = \"x\" }}\n"
+    );
+    let patterns = ["read.sequential", "read.random", "write.sequential", "write.random"]
+        .map(|pattern| format!("[device.{pattern}]\n{line}"))
+        .concat();
+    let text = format!(
+        "[profile]\nname = \"x\"\n[state]\ncondition = \"steady\"\n[device]\nkind = \"linear\"\n\
+         parallelism = {{ value = 1, source = \"x\" }}\n{patterns}\
+         [device.flush]\nbase_us = {{ value = 0, source = \"x\" }}\n\
+         [[device.jitter]]\nop = \"write\"\n{jitter}"
+    );
+    let profile = profile::Profile::from_toml(&text, "x").expect("it is sound");
+    let mut device = model::device(&profile, 7);
+    let mut now = Nanos(0);
+    let mut times: Vec<f64> = (0..REQUESTS as u64)
+        .map(|index| {
+            let before = now;
+            // Far apart, so that every other one is not sequential either.
+            now = device.submit(now, &request(Op::Write, (index % 2) << 30, 4096));
+            (now.0 - before.0) as f64 / 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// Mean, median and tail of a lognormal whose mean is the line: `exp(z s - s^2 / 2)`.
+#[test]
+fn jitter_is_lognormal_about_the_line() {
+    for spread in [0.1_f64, 0.46] {
+        let times = drawn(&format!("spread = {{ value = {spread}, source = \"x\" }}\n"), 350.0);
+        let at = |p: f64| times[(p * times.len() as f64) as usize];
+        check("mean", times.iter().sum::<f64>() / times.len() as f64, 350.0, 2e-3);
+        for (p, z) in [(0.5, 0.0), (0.99, 2.326_348), (0.999, 3.090_232)] {
+            let expected = 350.0 * (z * spread - spread * spread / 2.0).exp();
+            // The sampler knows 256 values of the body and 256 of its tail.
+            check(&format!("quantile {p} at {spread}"), at(p), expected, 1e-2);
+        }
+    }
+}
+
+/// Stalls come at their rate, are as long as stated, and add to the mean of the line.
+#[test]
+fn stalls_stand_apart_from_the_body() {
+    let times = drawn(
+        "spread = { value = 0.3, source = \"x\" }\n\
+         stalls_per_million = { value = 1500, source = \"x\" }\n\
+         stall_ms = { value = 20, source = \"x\" }\n\
+         stall_spread = { value = 0.2, source = \"x\" }\n",
+        500.0,
+    );
+    let stalled: Vec<f64> = times.iter().copied().filter(|time| *time > 8_000.0).collect();
+    check("their share", stalled.len() as f64 / times.len() as f64, 1500e-6, 0.06);
+    check("their median", stalled[stalled.len() / 2], 20_000.0, 0.03);
+    let mean = 500.0 * (1.0 - 1500e-6) + 1500e-6 * 20_000.0 * (0.02_f64).exp();
+    check("mean", times.iter().sum::<f64>() / times.len() as f64, mean, 5e-3);
+    check("median", times[times.len() / 2], 500.0 * (-0.045 + 0.3 * 0.001_88_f64).exp(), 1e-2);
+}

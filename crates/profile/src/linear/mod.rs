@@ -1,7 +1,9 @@
 //! Parameters of the linear response-time model, and the sections of a profile that state them.
 
+mod jitter;
 mod section;
 
+pub use jitter::JitterSpec;
 pub(crate) use section::check_linear;
 pub use section::{
     After, DetectionSpec, FlushSpec, LineSpec, LinearSpec, MixedSpec, PatternsSpec, ResidualSpec,

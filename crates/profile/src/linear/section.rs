@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use trace::Op;
 use units::Bytes;
 
+use super::jitter::{JitterSpec, check_jitter};
 use super::{Context, Detection, Flush, Line, LinearParameters, Mixed, Pattern, Residual};
 use crate::parameter::{Parameter, capacity_text};
 use crate::quantiles::Quantiles;
@@ -41,6 +42,9 @@ pub struct LinearSpec {
     /// Distributions around the lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residual: Vec<ResidualSpec>,
+    /// Distributions of the operations for which no table was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jitter: Vec<JitterSpec>,
 }
 
 /// `sequential_detection`.
@@ -194,8 +198,23 @@ impl LinearSpec {
                 ns_per_dirty_request: value_or(self.flush.us_per_dirty_request.as_ref(), 0.0) * 1e3,
             },
             trim_ns: value_or(self.trim_us.as_ref(), 0.0) * 1e3,
-            residuals: self.residual.iter().map(ResidualSpec::residual).collect(),
+            residuals: self
+                .residual
+                .iter()
+                .map(ResidualSpec::residual)
+                .chain(self.jitter.iter().map(|jitter| jitter.residual(self.line_ns(jitter.op))))
+                .collect(),
         }
+    }
+
+    /// What an operation takes, of 4 KiB, ns.
+    fn line_ns(&self, op: Op) -> f64 {
+        match op {
+            Op::Read => self.read.random.line().at(4096),
+            Op::Write => self.write.random.line().at(4096),
+            Op::Flush | Op::Trim => self.flush.base_us.value * 1e3,
+        }
+        .max(1.0)
     }
 }
 
@@ -236,6 +255,14 @@ pub(crate) fn check_linear(linear: &LinearSpec) -> Result<(), Flaw> {
     }
     for (index, residual) in linear.residual.iter().enumerate() {
         check_residual(index, residual)?;
+    }
+    for (index, jitter) in linear.jitter.iter().enumerate() {
+        check_jitter(index, &linear.jitter)?;
+        let general = |table: &ResidualSpec| table.after.is_none() && table.idle_us.is_none();
+        if linear.residual.iter().any(|table| table.op == jitter.op && general(table)) {
+            let cause = "the operation has a table of quantiles already";
+            return flaw(&format!("device.jitter[{index}].op"), cause);
+        }
     }
     Ok(())
 }

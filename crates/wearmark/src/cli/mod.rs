@@ -446,8 +446,15 @@ pub enum ProfileCommand {
     },
     /// Check one and say what is wrong with it
     Check {
-        /// A shipped profile's name or a TOML file
-        profile: String,
+        /// A shipped profile's name or a TOML file; with --published all shipped ones where absent
+        #[arg(required_unless_present = "published")]
+        profile: Option<String>,
+        /// Simulate the loads of the figures that others published, and print both
+        #[arg(long)]
+        published: bool,
+        /// Decides every random draw
+        #[arg(long, default_value_t = 1, requires = "published")]
+        seed: u64,
     },
     /// Say in which parameters two profiles differ, and where each value comes from
     Diff {

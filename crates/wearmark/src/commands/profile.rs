@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use profile::{Difference, Profile, Side, disksim};
 use study::profiles::read_profile;
-use study::run_dir;
+use study::{published, run_dir};
 
 use super::{Context, Outcome, output};
 use crate::cli::ProfileCommand;
@@ -16,10 +16,14 @@ pub fn run(command: ProfileCommand, context: &Context) -> anyhow::Result<Outcome
     match command {
         ProfileCommand::List => list(context)?,
         ProfileCommand::Show { profile } => output::print(&read_profile(&profile)?.to_toml())?,
-        ProfileCommand::Check { profile } => {
+        ProfileCommand::Check { profile: Some(profile), published: false, .. } => {
             let checked = read_profile(&profile)?;
             output::print(&format!("{profile}: '{}' is a valid profile\n", checked.name()))?;
         }
+        ProfileCommand::Check { profile: Some(profile), seed, .. } => {
+            check_published(&read_profile(&profile)?, seed, context)?;
+        }
+        ProfileCommand::Check { profile: None, seed, .. } => summarise_published(seed, context)?,
         ProfileCommand::Diff { left, right } => diff(&left, &right, context)?,
         ProfileCommand::ImportDisksim { drive, output, name } => {
             import_disksim(&drive, &output, name)?;
@@ -41,6 +45,70 @@ fn list(context: &Context) -> anyhow::Result<()> {
         vec![about.name.clone(), about.class.clone(), about.description.clone()]
     }));
     output::print(&output::table(&rows))
+}
+
+fn check_published(profile: &Profile, seed: u64, context: &Context) -> anyhow::Result<()> {
+    let checks = published::check(profile, seed)?;
+    if context.json {
+        return output::json(&checks);
+    }
+    if checks.is_empty() {
+        let text = format!("{} has no [[published]] figures\n", profile.name());
+        return output::print(&text);
+    }
+    let head = ["FIGURE", "LOAD", "MODEL", "PUBLISHED", "UNIT", "ERROR", "INPUT"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    rows.extend(checks.iter().map(|check| {
+        let own = &check.published;
+        let of = own.of.map_or_else(String::new, |op| format!(" of {}s", op.name()));
+        vec![
+            format!("{}{of}", own.figure.name()),
+            own.load(),
+            three_digits(check.model),
+            three_digits(own.value),
+            own.unit.name().to_owned(),
+            percent(Some(check.error)),
+            if own.input { "input" } else { "" }.to_owned(),
+        ]
+    }));
+    output::print(&output::table(&rows))
+}
+
+fn summarise_published(seed: u64, context: &Context) -> anyhow::Result<()> {
+    let summaries: Vec<_> = profile::shipped()
+        .iter()
+        .map(|(name, text)| {
+            let checks = published::check(&Profile::from_toml(text, name)?, seed)?;
+            Ok(published::summary(name, &checks))
+        })
+        .collect::<Result<_, profile::Error>>()?;
+    if context.json {
+        return output::json(&summaries);
+    }
+    let head = ["PROFILE", "INPUTS", "WORST", "REGRESSIONS", "MEDIAN", "WORST"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    rows.extend(summaries.iter().map(|own| {
+        vec![
+            own.profile.clone(),
+            own.inputs.to_string(),
+            percent(own.input_error_most),
+            own.regressions.to_string(),
+            percent(own.regression_error_median),
+            percent(own.regression_error_most),
+        ]
+    }));
+    output::print(&output::table(&rows))
+}
+
+/// An error as a share of the published value; `-` where there is none.
+fn percent(error: Option<f64>) -> String {
+    error.map_or_else(|| "-".to_owned(), |error| format!("{:.1} %", 100.0 * error))
+}
+
+/// Whole numbers from 100 on, three digits below.
+fn three_digits(value: f64) -> String {
+    let decimals = (2 - value.abs().max(1e-3).log10().floor() as i32).max(0) as usize;
+    format!("{value:.decimals$}")
 }
 
 fn diff(left: &str, right: &str, context: &Context) -> anyhow::Result<()> {

@@ -57,6 +57,25 @@ fn every_listed_profile_is_valid_and_simulates_a_trace() {
 }
 
 #[test]
+fn a_profile_is_held_against_what_others_published() {
+    let dir = place();
+    let args = ["profile", "check", "intel-p3700", "--published"];
+    let text = fine(dir.path(), &args);
+    assert!(text.starts_with("FIGURE") && text.contains("random read 4KiB depth 16"), "{text}");
+    let json = fine(dir.path(), &[&args[..], &["--json"]].concat());
+    let checks: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let checks = checks.as_array().unwrap();
+    assert_eq!(checks.len(), text.lines().count() - 1, "a line for each figure");
+    for check in checks {
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let ratio = number(&check["model"]) / number(&check["published"]["value"]);
+        assert!((number(&check["error"]) - (ratio - 1.0)).abs() < 1e-9, "{check}");
+    }
+    let plain = fine(dir.path(), &["profile", "check", "generic-slc-8g", "--published"]);
+    assert!(plain.contains("has no [[published]] figures"), "{plain}");
+}
+
+#[test]
 fn a_trace_is_described_and_survives_conversion() {
     let dir = place();
     let spc = "0,0,4096,W,0.001000\n1,800,8192,R,0.002000\n0,8,4096,W,0.003000\n";
