@@ -12,7 +12,8 @@
 
 use std::io::{self, BufReader, Read};
 
-use super::layers::Source;
+/// A reader whose beginning says what it is.
+pub(super) type Source = Box<dyn Read + Send>;
 
 /// A header and the unit of everything in a tar archive.
 const BLOCK_BYTES: usize = 512;

@@ -142,3 +142,32 @@ fn foreign(start: &Start<'_>) -> (String, String) {
         format!("it starts with '{}', which fits none of the formats", shown.escape_debug());
     (cause, "text in columns can be described with --columns; --format lists formats".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chosen(bytes: Vec<u8>) -> Result<Detected> {
+        let options = ReadOptions::default();
+        let path = Path::new("any");
+        let mut input = Input::new(std::io::Cursor::new(bytes), path, None, options.stop)?;
+        choose(&mut input, &options)
+    }
+
+    proptest! {
+        #[test]
+        fn any_start_has_a_format_or_a_refusal_with_a_hint(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "5", "0.5", ",", ";", "|", "\t", " ", "R", "write", "DiskRead", "0x1f", "\n",
+                "time", "op", "offset", "size", "TIME(s)", "SECTOR", "LAT(ms)", "#", "\"",
+                "block:block_rq_issue:", "8,0", " + ", "1577808144360767", "\0", "\u{fe}",
+            ]), 0..80),
+        ) {
+            match chosen(pieces.concat().into_bytes()) {
+                Ok(detected) => prop_assert!(!detected.evidence.is_empty()),
+                Err(error) => prop_assert!(events::Hint::hint(&error).is_some(), "{error}"),
+            }
+        }
+    }
+}

@@ -9,10 +9,7 @@
 
 use std::io::{self, Read};
 
-use super::archive::{Tar, Zip};
-
-/// A reader whose beginning says what it is.
-pub(super) type Source = Box<dyn Read + Send>;
+use super::archive::{Source, Tar, Zip};
 
 /// Archives of archives end somewhere; what is deeper is a bomb.
 const MOST_LAYERS: usize = 5;

@@ -18,6 +18,7 @@ pub mod blkparse;
 mod blktrace;
 mod block_events;
 pub mod cause;
+mod column_list;
 mod columns;
 pub mod decode;
 mod detect;
@@ -69,7 +70,7 @@ use std::path::Path;
 
 use trace::Trace;
 
-pub use columns::Columns;
+pub use column_list::Columns;
 pub use detect::{Alternative, Detected, detect};
 pub use error::{Error, Result};
 pub use finish::START_FACT;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use units::Bytes;
 
-use super::columns::Columns;
+use super::column_list::Columns;
 use super::format::Format;
 
 /// The unit of a format's times, where its writers differ.

@@ -11,10 +11,10 @@
 
 use super::described;
 use super::line::{BEFORE_ZERO_NS, ColumnLines, Layout};
-use super::spec::Columns;
 use super::split::{Fields, Separator};
 use crate::batch::Batch;
 use crate::cause::Cause;
+use crate::column_list::Columns;
 use crate::decode::{LineFormat, Times};
 use crate::entry::{Described, Entry, Guess, Reader, Start};
 use crate::format::Format;

@@ -5,8 +5,8 @@
 //! column holds, another may say its unit. A time without a unit is taken only where the numbers
 //! below it are those of a calendar between 2000 and 2100 in one unit, or have a decimal point.
 
-use super::spec::Columns;
 use super::split::{Fields, Separator};
+use crate::column_list::Columns;
 use crate::entry::Start;
 
 /// Lines in front of the header that a tool may print.
@@ -64,7 +64,7 @@ const MEANINGS: [(&str, &str); 47] = [
     ("time", "time"),
 ];
 
-/// Words that say a unit, as [`super::spec`] calls it.
+/// Words that say a unit, as [`crate::column_list`] calls it.
 const UNITS: [(&str, &str); 19] = [
     ("s", "s"),
     ("sec", "s"),

@@ -2,11 +2,11 @@
 
 use trace::Op;
 
-use super::spec::{Column, Columns, MOST_COLUMNS, Meaning, Position};
 use super::split::{Fields, Separator};
 use super::values::{number, op};
 use crate::batch::{Batch, Row, SERVICE_UNKNOWN_NS};
 use crate::cause::Cause;
+use crate::column_list::{Column, Columns, MOST_COLUMNS, Meaning, Position};
 use crate::decode::LineFormat;
 
 /// Added to times that are reckoned back from a completion: a clock may start with the trace, and

@@ -2,7 +2,7 @@
 //! that names them, or by an entry of [`presets`] for what common tools print.
 //!
 //! A line is split at its separator (tab, semicolon, bar, comma or blanks, whichever makes the most
-//! lines read) and each used field is read by what it means and the unit that was stated ([`spec`]).
+//! lines read) and each used field is read by what it means and the unit that was stated ([`super::column_list`]).
 //! A unit that nobody stated is taken from the header, or from the size of the numbers where only
 //! one fits a calendar; otherwise the file is refused and the refusal shows its columns, numbered,
 //! and a `--columns` to start from ([`refusal`]): a wrong unit would read without an error.
@@ -21,17 +21,16 @@ mod line;
 mod preset_tests;
 mod presets;
 mod refusal;
-mod spec;
 mod split;
 mod suggest;
 #[cfg(test)]
 mod tests;
 mod values;
 
+use crate::column_list::Columns;
 pub(crate) use etw::ENTRY as ETW;
 pub(crate) use presets::{BIOSNOOP, BLKREPLAY, DISKMON, IODEDUP, VSCSI_STATS};
 pub(crate) use refusal::refusal;
-pub use spec::Columns;
 
 use crate::batch::Batch;
 use crate::decode::{LineFormat, Times};

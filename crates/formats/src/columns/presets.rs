@@ -15,9 +15,9 @@
 //!   behind that tells of a replay.
 
 use super::line::ColumnLines;
-use super::spec::Columns;
 use super::split::{Fields, Separator};
 use super::{described, fit, lay_out};
+use crate::column_list::Columns;
 use crate::decode::Times;
 use crate::entry::{Described, Entry, Guess, Reader, Start};
 use crate::format::Format;

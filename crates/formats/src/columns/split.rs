@@ -1,6 +1,6 @@
 //! Lines into fields, by any of the separators that text traces have.
 
-use super::spec::{MOST_COLUMNS, Position};
+use crate::column_list::{MOST_COLUMNS, Position};
 
 /// What stands between two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -106,3 +106,31 @@ fn look(rows: &[&Fields<'_>], place: usize) -> Values {
         sectors: whole.iter().all(|value| value.is_multiple_of(512)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<&str>) {
+        let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
+        let separator = separator(&lines).expect("a separator");
+        assert_eq!(columns(&lines, separator).as_deref(), expected, "{text}");
+    }
+
+    #[test]
+    fn values_say_what_columns_may_be() {
+        // Numbers that are no multiples of 512 count sectors.
+        check(
+            "5,8,R,17,a\n9,16,W,900,b\n12,7,R,3,c\n",
+            Some("time:us,size:sectors,op,offset:sectors"),
+        );
+        check("0.5 4096 512 0\n0.7 8192 1024 1\n", Some("time:s,offset:bytes,size:bytes,op:01"));
+        check(
+            "h 1577808144360 R 4096 512\nh 1577808144361 W 8192 512\n",
+            Some("-,time:ms,op,offset:bytes,size:bytes"),
+        );
+        // Nothing says which op it is.
+        check("5,8,x,17\n9,16,x,900\n", None);
+    }
+}
