@@ -249,7 +249,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-z0-9:=,*-]{0,60}|(time|op|offset|size|,|=9|-){0,20}") {
+        fn any_text_is_read_or_refused(
+            text in "[a-z0-9:=,*-]{0,60}|(time|op|offset|size|,|=9|-){0,20}",
+        ) {
             if let Ok(columns) = text.parse::<Columns>() {
                 proptest::prop_assert!(columns.find(Meaning::Op).is_some());
                 proptest::prop_assert_eq!(columns.to_string(), text);

@@ -1,8 +1,8 @@
 //! Where the bytes of a trace come from: a file or standard input, without what wraps them.
 //!
 //! Compression, archives and encodings are undone while reading, see [`super::layers`]; several
-//! members or frames in a row are one input. A stream that ends early or is corrupt is an error with
-//! its place in the unwrapped bytes.
+//! members or frames in a row are one input. A stream that ends early or is corrupt is an error
+//! with its place in the unwrapped bytes.
 //!
 //! Tests: all forms of one text, cut short, read in trickles.
 

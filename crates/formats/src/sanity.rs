@@ -3,8 +3,8 @@
 //!
 //! Nothing here changes a trace. The bounds are far from anything real: more than 20 million
 //! requests a second, less than one in twenty minutes, five years, mean sizes beyond 4 MiB (the
-//! block layer of Linux splits at 1.25 MiB by default), addresses beyond 64 PiB, offsets that are all
-//! below the largest request or not of whole sectors where the sizes are.
+//! block layer of Linux splits at 1.25 MiB by default), addresses beyond 64 PiB, offsets that are
+//! all below the largest request or not of whole sectors where the sizes are.
 
 use events::Warning;
 use trace::{Op, Trace};

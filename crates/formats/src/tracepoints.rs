@@ -183,7 +183,7 @@ mod tests {
     const PERF: &str = "\
         fio  411 [001]  95.000100: block:block_bio_queue: 259,0 R 800 + 8 [fio]\n\
         fio  411 [001]  95.000110: block:block_rq_issue: 259,0 R 4096 () 800 + 8 be,0,4 [fio]\n\
-        jbd2/sda1-8  9 [000]  95.000200: block:block_rq_issue: 8,16 WS 512 () 64 + 1 [jbd2/sda1-8]\n\
+        jbd2/sda1-8  9 [000]  95.000200: block:block_rq_issue: 8,16 WS 512 () 64 + 1 [jbd2]\n\
         swapper  0 [001]  95.000300: block:block_rq_complete: 259,0 R () 800 + 8 be,0,4 [0]\n\
         swapper  0 [000]  95.000450: block:block_rq_complete: 8,16 WS () 64 + 1 [0]\n\
         fio  411 [001]  95.000500: sched:sched_switch: prev_comm=fio\n\

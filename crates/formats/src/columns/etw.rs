@@ -2,12 +2,12 @@
 //! the Microsoft Production Server and Exchange traces (S. Kavalanekar et al., "Characterization of
 //! Storage Workload Traces from Production Windows Servers", IISWC 2008).
 //!
-//! Between `BeginHeader` and `EndHeader` a line per kind of event names its columns; then a line per
-//! event, its kind in front. Taken are `DiskRead`, `DiskWrite` and `DiskFlush`, whose `TimeStamp` is
-//! the completion and `ElapsedTime` completion - issue, both in microseconds; `ByteOffset` and
-//! `IOSize` are hexadecimal bytes. Later versions have a CPU column, so that columns are taken by
-//! name; where the header was cut off they are those of the published traces. Other events are
-//! counted.
+//! Between `BeginHeader` and `EndHeader` a line per kind of event names its columns; then a line
+//! per event, its kind in front. Taken are `DiskRead`, `DiskWrite` and `DiskFlush`, whose
+//! `TimeStamp` is the completion and `ElapsedTime` completion - issue, both in microseconds;
+//! `ByteOffset` and `IOSize` are hexadecimal bytes. Later versions have a CPU column, so that
+//! columns are taken by name; where the header was cut off they are those of the published traces.
+//! Other events are counted.
 
 use super::described;
 use super::line::{BEFORE_ZERO_NS, ColumnLines, Layout};

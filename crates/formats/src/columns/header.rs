@@ -1,9 +1,10 @@
 //! Columns from a header line: names as scripts and tools write them, with their units.
 //!
 //! A name is cut into words at anything that is no letter or digit, and at a capital between two
-//! small letters: `offset_bytes`, `Offset (bytes)` and `ByteOffset` are the same. One word says what the
-//! column holds, another may say its unit. A time without a unit is taken only where the numbers
-//! below it are those of a calendar between 2000 and 2100 in one unit, or have a decimal point.
+//! small letters: `offset_bytes`, `Offset (bytes)` and `ByteOffset` are the same. One word says
+//! what the column holds, another may say its unit. A time without a unit is taken only where the
+//! numbers below it are those of a calendar between 2000 and 2100 in one unit, or have a decimal
+//! point.
 
 use super::split::{Fields, Separator};
 use crate::column_list::Columns;

@@ -2,17 +2,18 @@
 //! that names them, or by an entry of [`presets`] for what common tools print.
 //!
 //! A line is split at its separator (tab, semicolon, bar, comma or blanks, whichever makes the most
-//! lines read) and each used field is read by what it means and the unit that was stated ([`super::column_list`]).
-//! A unit that nobody stated is taken from the header, or from the size of the numbers where only
-//! one fits a calendar; otherwise the file is refused and the refusal shows its columns, numbered,
-//! and a `--columns` to start from ([`refusal`]): a wrong unit would read without an error.
+//! lines read) and each used field is read by what it means and the unit that was stated
+//! ([`super::column_list`]). A unit that nobody stated is taken from the header, or from the size
+//! of the numbers where only one fits a calendar; otherwise the file is refused and the refusal
+//! shows its columns, numbered, and a `--columns` to start from ([`refusal`]): a wrong unit would
+//! read without an error.
 //!
 //! Times that are completions (`end`) are reckoned back by the service time, so that `due` is the
 //! issue as in every other format. `actor` is split off but not kept: a process that has several
 //! requests outstanding is no chain of requests that wait for each other.
 //!
-//! Tests: a table per part; properties that a trace printed with any separator, order and unit comes
-//! back; seeds and mutations in `tests/it`.
+//! Tests: a table per part; properties that a trace printed with any separator, order and unit
+//! comes back; seeds and mutations in `tests/it`.
 
 mod etw;
 mod header;

@@ -11,8 +11,8 @@
 //!   SNIA IOTTA): `ns pid process lba size_sectors R|W major minor md5`.
 //! - DiskMon (Sysinternals, "Save as"): `# time_s duration_s disk Read|Write sector sectors`,
 //!   separated by tabs.
-//! - blkreplay's loads (T. Schoebel-Theuer, blkreplay.org): `start_s ; sector ; sectors ; R|W`, more
-//!   behind that tells of a replay.
+//! - blkreplay's loads (T. Schoebel-Theuer, blkreplay.org): `start_s ; sector ; sectors ; R|W`,
+//!   more behind that tells of a replay.
 
 use super::line::ColumnLines;
 use super::split::{Fields, Separator};

@@ -123,7 +123,9 @@ proptest! {
     /// What is printed in any unit, order and separator comes back.
     #[test]
     fn printed_requests_come_back(
-        rows in prop::collection::vec((0u64..1 << 40, 0u64..1 << 30, 1u32..1 << 12, 0..3usize), 1..50),
+        rows in prop::collection::vec(
+            (0u64..1 << 40, 0u64..1 << 30, 1u32..1 << 12, 0..3usize), 1..50,
+        ),
         order in Just(vec![0usize, 1, 2, 3, 4]).prop_shuffle(),
         separator in 0usize..5,
         unit in 0usize..4,
