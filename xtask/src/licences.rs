@@ -23,6 +23,8 @@ const ALLOWED: &[&str] = &[
     "Unicode-3.0",
     "Unlicense",
     "Zlib",
+    // Permissive, with the notices of zlib: of libbz2-rs-sys.
+    "bzip2-1.0.6",
 ];
 
 /// Fails if any package of the lock file has a licence that is not on the list.
