@@ -56,8 +56,9 @@ fn text_of_blkparse_is_read() {
         (1694, 1694, 1695)
     );
     assert_eq!((trace.count(), trace.op.iter().all(|op| *op == Op::Read)), (1694, true));
-    // The first one: issued at 5.462 us, completed at 13,163.464.
-    assert_eq!((trace.due[0], trace.offset[0], trace.len[0]), (5462, 282_624 * 512, 4096));
+    // The first one: issued at 5.462 us, completed at 13,163.464. Times begin with it.
+    assert_eq!((trace.due[0], trace.offset[0], trace.len[0]), (0, 282_624 * 512, 4096));
+    assert_eq!(trace.origin.facts["start_ns"], "5462");
     assert_eq!(trace.service.expect("measured")[0], 13_163_464 - 5462);
     assert_eq!(trace.streams[0].name, "259:2");
 }

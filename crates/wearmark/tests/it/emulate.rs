@@ -51,9 +51,10 @@ fn a_command_runs_on_the_device_and_its_result_is_that_of_the_emulation() {
     assert_eq!(device["device"], "aws-gp3");
     let written = device["ops"].as_array().unwrap().iter().find(|op| op["op"] == "write").unwrap();
     assert_eq!((written["requests"].as_u64(), written["bytes"].as_u64()), (Some(5), Some(20480)));
-    // 996 us and 1 us per KiB; the third of a millisecond that the rate cap lets pass.
+    // 346 us and 1 us per KiB, with a scatter of 0.46 over the root of five; the third of a
+    // millisecond that the rate cap lets pass.
     let mean = written["service_us_mean"].as_f64().unwrap();
-    assert!((900.0..1200.0).contains(&mean), "{printed}");
+    assert!((200.0..600.0).contains(&mean), "{printed}");
     assert_eq!(fs::read(dir.path().join("db/file")).unwrap(), vec![0; 20480]);
     let failed = run(dir.path(), &[&arguments[..4], &["--", "false"]].concat());
     assert_eq!(failed.code, Some(1), "{failed:?}");
