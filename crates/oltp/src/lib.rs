@@ -49,7 +49,7 @@ pub use options::{
     Synchronous,
 };
 pub use result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
-pub use run::{framework_cost_ns, load, run, run_noted, run_observed};
+pub use run::{framework_cost_ns, load, run, run_in, run_noted, run_observed};
 pub use scale::{DISTRICTS_MAX, Scale};
 pub use workload::{Dataset, Kind, Mix, Workload};
 

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use events::{Ending, Event, Sink, Step, Warning};
 use stats::Histogram;
+use virtual_time::World;
 
 use crate::driver::{Dbms, Lanes, LoadReport, Null};
 use crate::engine::{Gathered, INTERVAL_NS, Phase, Plan, STAGE, Span, Watch, execute};
@@ -64,12 +66,28 @@ pub fn run_noted(
     sink: &dyn Sink,
     phase: &mut dyn FnMut(Phase),
 ) -> Result<(OltpResult, Vec<Span>), Error> {
+    announced(options, sink, || run_inner(options, (note_spans, None), sink, phase))
+}
+
+/// As [`run`], in virtual time: the workers are those of `world`, and what they wait for must be on
+/// its device. Nothing is noted in the database, which is to be left as it is.
+pub fn run_in(options: &Options, world: &Arc<World>, sink: &dyn Sink) -> Result<OltpResult, Error> {
+    let inner = || run_inner(options, (false, Some(Arc::clone(world))), sink, &mut |_| {});
+    announced(options, sink, inner).map(|(result, _)| result)
+}
+
+/// Tells the sink of a run's beginning and end.
+fn announced(
+    options: &Options,
+    sink: &dyn Sink,
+    run: impl FnOnce() -> Result<(OltpResult, Vec<Span>), Error>,
+) -> Result<(OltpResult, Vec<Span>), Error> {
     options.validate()?;
     let expected_s = options.warmup.as_secs_f64() + options.measure.as_secs_f64();
     let step = Step { name: options.workload.name().to_owned(), expected_s, writes_bytes: 0 };
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: vec![step] });
     let start = Instant::now();
-    let result = run_inner(options, note_spans, sink, phase);
+    let result = run();
     let ending = match &result {
         Ok((result, _)) if result.interrupted => Ending::Interrupted,
         Ok(_) => Ending::Complete,
@@ -85,17 +103,19 @@ pub fn run_noted(
 
 fn run_inner(
     options: &Options,
-    note_spans: bool,
+    (note_spans, world): (bool, Option<Arc<World>>),
     sink: &dyn Sink,
     phase: &mut dyn FnMut(Phase),
 ) -> Result<(OltpResult, Vec<Span>), Error> {
     let dbms = options.database.dbms(options.workload)?;
     let meta = dbms.meta()?;
     check_dataset(options, &*dbms, meta.dataset)?;
-    dbms.count_run()?;
+    if world.is_none() {
+        dbms.count_run()?;
+    }
     let constants = Constants::for_run(options.seed, meta.c_last_load);
     let source = meta.dataset.source(options.mix, options.seed, constants);
-    let plan = Plan { note_spans, ..plan(options, source) };
+    let plan = Plan { note_spans, world, ..plan(options, source) };
     let mut sizes = Sizes { database_before: dbms.stored().data, ..Sizes::default() };
     // Of a server that is a query: once a second, not at each of the ten ticks.
     let mut ticks = 0u64;
@@ -125,6 +145,7 @@ fn plan(options: &Options, source: Source) -> Plan {
         measure_ns: options.measure.0,
         log_deliveries: options.delivery_log.is_some(),
         note_spans: false,
+        world: None,
     }
 }
 

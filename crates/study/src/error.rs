@@ -96,6 +96,12 @@ pub enum Error {
     /// A server's I/O is not seen through SQLite's VFS.
     #[error("the I/O of a database server cannot be captured through SQLite's file system layer")]
     NotEmbedded,
+    /// A database whose log holds transactions that it lacks itself.
+    #[error("{}: is not empty: the database was not closed, or is open now", path.display())]
+    UnfinishedLog {
+        /// The log or journal.
+        path: PathBuf,
+    },
     /// The capture failed.
     #[error(transparent)]
     Capture(#[from] capture::Error),
@@ -178,6 +184,10 @@ impl Hint for Error {
                  probe' or what 'wearmark oltp run --save FILE' keeps"
             }
             Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",
+            Self::UnfinishedLog { .. } => {
+                "close what has the database open; 'wearmark oltp run' on it once, without --on, \
+                 takes the log over"
+            }
             Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
             Self::NotEmpty { .. } => "name a directory that is empty or absent",
             Self::Step { .. } => {

@@ -11,8 +11,27 @@ use anyhow::{Context, bail};
 
 /// Crates in rings: each may use only crates that stand before it.
 const ORDER: &[&str] = &[
-    "units", "events", "stats", "report", "trace", "profile", "model", "host", "sim", "fit",
-    "predict", "formats", "emulate", "io", "probe", "capture", "dbms", "spill", "oltp", "study",
+    "units",
+    "events",
+    "stats",
+    "report",
+    "trace",
+    "profile",
+    "model",
+    "host",
+    "sim",
+    "fit",
+    "predict",
+    "formats",
+    "emulate",
+    "io",
+    "probe",
+    "virtual_time",
+    "capture",
+    "dbms",
+    "spill",
+    "oltp",
+    "study",
     "wearmark",
 ];
 

@@ -20,6 +20,7 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
 use trace::Op;
 
 use super::recorder::{self, Happened, Layer};
+use super::simulated::{BLOCK as SIMULATED_BLOCK, Place, SimulatedFile};
 use crate::now_ns;
 
 /// What the log's blocks and the bounce buffers are aligned to at least: the page cache's unit.
@@ -89,9 +90,9 @@ fn with_bounce<T>(size: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
     })
 }
 
-/// A file open with O_DIRECT whose requests are captured.
+/// A file open with O_DIRECT, or simulated, whose requests are captured.
 pub(super) struct DirectFile {
-    fd: OwnedFd,
+    storage: Storage,
     /// Offsets and lengths must be multiples of it, bytes.
     block: u64,
     /// Index into the process's file table, for the capture.
@@ -100,9 +101,21 @@ pub(super) struct DirectFile {
     pub(super) writable: bool,
 }
 
+/// Where its bytes are, and what its requests cost.
+enum Storage {
+    Kernel(OwnedFd),
+    Simulated(SimulatedFile),
+}
+
 impl DirectFile {
-    /// Opens an existing file, for writing where that is allowed.
-    pub(super) fn open(path: &Path, file: u16) -> io::Result<Self> {
+    /// Opens an existing file, for writing where that is allowed; in a world its bytes are read
+    /// only, and what is written stays in memory.
+    pub(super) fn open(path: &Path, file: u16, world: Option<&Place>) -> io::Result<Self> {
+        if let Some(place) = world {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let fd = rustix::fs::open(path, flags, Mode::empty())?;
+            return Ok(Self::simulated(SimulatedFile::over(fd, file, place.clone())?, file));
+        }
         let flags = OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let (fd, writable) = match rustix::fs::open(path, flags | OFlags::RDWR, Mode::empty()) {
             Ok(fd) => (fd, true),
@@ -115,7 +128,14 @@ impl DirectFile {
     }
 
     /// A file without a name in `directory`, gone when closed.
-    pub(super) fn temporary(directory: &Path, file: u16) -> io::Result<Self> {
+    pub(super) fn temporary(
+        directory: &Path,
+        file: u16,
+        world: Option<&Place>,
+    ) -> io::Result<Self> {
+        if let Some(place) = world {
+            return Ok(Self::simulated(SimulatedFile::empty(file, place.clone()), file));
+        }
         let flags = OFlags::DIRECT | OFlags::CLOEXEC | OFlags::RDWR;
         let mode = Mode::RUSR | Mode::WUSR;
         if let Ok(fd) = rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
@@ -136,7 +156,12 @@ impl DirectFile {
             return Err(io::Error::new(io::ErrorKind::Unsupported, cause));
         }
         let block = u64::from(block_bytes(fd.as_fd())?);
-        Ok(Self { fd, block, file, writable })
+        Ok(Self { storage: Storage::Kernel(fd), block, file, writable })
+    }
+
+    fn simulated(storage: SimulatedFile, file: u16) -> Self {
+        let block = SIMULATED_BLOCK as u64;
+        Self { storage: Storage::Simulated(storage), block, file, writable: true }
     }
 
     /// Smallest unit of a transfer, bytes.
@@ -146,13 +171,21 @@ impl DirectFile {
 
     /// Device and inode number.
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
-        let stat = rustix::fs::fstat(&self.fd)?;
-        Ok((stat.st_dev, stat.st_ino))
+        match &self.storage {
+            Storage::Kernel(fd) => {
+                let stat = rustix::fs::fstat(fd)?;
+                Ok((stat.st_dev, stat.st_ino))
+            }
+            Storage::Simulated(file) => Ok(file.identity()),
+        }
     }
 
     /// Bytes in the file now.
     pub(super) fn size(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&self.fd)?.st_size as u64)
+        match &self.storage {
+            Storage::Kernel(fd) => Ok(rustix::fs::fstat(fd)?.st_size as u64),
+            Storage::Simulated(file) => Ok(file.size()),
+        }
     }
 
     /// Fills `into` from `offset`, any alignment; returns how many bytes the file had there.
@@ -195,10 +228,21 @@ impl DirectFile {
     /// Reads whole blocks until the buffer is full or the file ends.
     pub(super) fn read_blocks(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let start = clock();
+        let got = match &self.storage {
+            Storage::Kernel(fd) => self.read_from(fd, offset, into)?,
+            Storage::Simulated(file) => file.read(offset, into)?,
+        };
+        // A read behind the end of the file reaches no device.
+        if got > 0 {
+            self.note(Op::Read, offset, (got as u64).next_multiple_of(self.block), start);
+        }
+        Ok(got)
+    }
+
+    fn read_from(&self, fd: &OwnedFd, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let mut got = 0;
         while got < into.len() {
-            let here = offset + got as u64;
-            match rustix::io::pread(&self.fd, &mut into[got..], here) {
+            match rustix::io::pread(fd, &mut into[got..], offset + got as u64) {
                 Ok(0) => break,
                 Ok(count) => got += count,
                 Err(rustix::io::Errno::INTR) => {}
@@ -208,24 +252,15 @@ impl DirectFile {
                 break; // A piece of a block is the end of the file.
             }
         }
-        // A read behind the end of the file reaches no device.
-        if got > 0 {
-            self.note(Op::Read, offset, (got as u64).next_multiple_of(self.block), start);
-        }
         Ok(got)
     }
 
     /// Writes whole blocks.
     pub(super) fn write_blocks(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let start = clock();
-        let mut done = 0;
-        while done < data.len() {
-            match rustix::io::pwrite(&self.fd, &data[done..], offset + done as u64) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => done += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match &self.storage {
+            Storage::Kernel(fd) => write_to(fd, offset, data)?,
+            Storage::Simulated(file) => file.write(offset, data),
         }
         self.note(Op::Write, offset, data.len() as u64, start);
         Ok(())
@@ -234,19 +269,28 @@ impl DirectFile {
     /// Makes everything written durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         let start = clock();
-        rustix::fs::fdatasync(&self.fd)?;
+        match &self.storage {
+            Storage::Kernel(fd) => rustix::fs::fdatasync(fd)?,
+            Storage::Simulated(file) => file.sync(),
+        }
         self.note(Op::Flush, 0, 0, start);
         Ok(())
     }
 
     /// Sets the size of the file.
     pub(super) fn truncate(&self, size: u64) -> io::Result<()> {
-        Ok(rustix::fs::ftruncate(&self.fd, size)?)
+        match &self.storage {
+            Storage::Kernel(fd) => rustix::fs::ftruncate(fd, size)?,
+            Storage::Simulated(file) => file.truncate(size),
+        }
+        Ok(())
     }
 
     /// Reserves space without changing the file's size. Failure is harmless: the write allocates.
     pub(super) fn reserve(&self, offset: u64, len: u64) {
-        let _ = rustix::fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, offset, len);
+        if let Storage::Kernel(fd) = &self.storage {
+            let _ = rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, offset, len);
+        }
     }
 
     fn note(&self, op: Op, offset: u64, len: u64, start: u64) {
@@ -256,6 +300,19 @@ impl DirectFile {
             recorder::record(&Happened { layer, op, file: self.file, offset, len, start, end });
         }
     }
+}
+
+fn write_to(fd: &OwnedFd, offset: u64, data: &[u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < data.len() {
+        match rustix::io::pwrite(fd, &data[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => done += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// The time, or 0 while nothing is captured.
@@ -292,7 +349,7 @@ fn logical_block(major: u32, minor: u32) -> Option<u32> {
 
 /// Whether files in `directory` can be written past the page cache, tried on a file of our own.
 pub(super) fn probe(directory: &Path) -> io::Result<()> {
-    let file = DirectFile::temporary(directory, u16::MAX)?;
+    let file = DirectFile::temporary(directory, u16::MAX, None)?;
     let block = file.block as usize;
     let mut buffer = AlignedBuffer::new(block);
     file.write_blocks(0, &buffer.bytes()[..block])?;
@@ -334,42 +391,68 @@ mod tests {
         prop::collection::vec(prop_oneof![4 => write, 2 => read, 1 => truncate], 1..30)
     }
 
+    /// Takes the steps on a file and on the bytes that it holds at first.
+    fn check(file: &DirectFile, mut model: Vec<u8>, steps: Vec<Step>) -> Result<(), TestCaseError> {
+        for step in steps {
+            match step {
+                Step::Write(at, data) => {
+                    file.write(at, &data).unwrap();
+                    let end = at as usize + data.len();
+                    model.resize(model.len().max(end), 0);
+                    model[at as usize..end].copy_from_slice(&data);
+                }
+                Step::Read(at, size) => {
+                    let mut into = vec![0; size];
+                    let found = file.read(at, &mut into).unwrap();
+                    let from = (at as usize).min(model.len());
+                    let to = (from + size).min(model.len());
+                    prop_assert_eq!(&into[..found], &model[from..to]);
+                }
+                Step::Truncate(size) => {
+                    file.truncate(size).unwrap();
+                    model.resize(size as usize, 0);
+                }
+            }
+            prop_assert_eq!(file.size().unwrap(), model.len() as u64);
+        }
+        Ok(())
+    }
+
+    struct AtOnce;
+
+    impl model::Device for AtOnce {
+        fn submit(&mut self, now: units::Nanos, _: &trace::Request) -> units::Nanos {
+            now
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn behaves_like_bytes_in_memory(steps in steps()) {
             let _turn = recorder::TURN.lock().unwrap();
             let home = crate::test_home();
-            let file = match DirectFile::temporary(&home, 0) {
-                Ok(file) => file,
-                Err(error) => {
-                    println!("skipped: O_DIRECT: {error}");
-                    return Ok(());
-                }
-            };
-            let mut model: Vec<u8> = Vec::new();
-            for step in steps {
-                match step {
-                    Step::Write(at, data) => {
-                        file.write(at, &data).unwrap();
-                        let end = at as usize + data.len();
-                        model.resize(model.len().max(end), 0);
-                        model[at as usize..end].copy_from_slice(&data);
-                    }
-                    Step::Read(at, size) => {
-                        let mut into = vec![0; size];
-                        let found = file.read(at, &mut into).unwrap();
-                        let from = (at as usize).min(model.len());
-                        let to = (from + size).min(model.len());
-                        prop_assert_eq!(&into[..found], &model[from..to]);
-                    }
-                    Step::Truncate(size) => {
-                        file.truncate(size).unwrap();
-                        model.resize(size as usize, 0);
-                    }
-                }
-                prop_assert_eq!(file.size().unwrap(), model.len() as u64);
+            match DirectFile::temporary(&home, 0, None) {
+                Ok(file) => check(&file, Vec::new(), steps)?,
+                Err(error) => println!("skipped: O_DIRECT: {error}"),
             }
+        }
+
+        #[test]
+        fn a_simulated_file_does_too_and_leaves_the_one_below(steps in steps()) {
+            let _turn = recorder::TURN.lock().unwrap();
+            let home = tempfile::tempdir().unwrap();
+            let path = home.path().join("db");
+            let bytes: Vec<u8> = (0..17_000_u32).map(|at| (at % 251) as u8).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            let settings = virtual_time::Settings {
+                processors: 1,
+                computing: virtual_time::Computing::Nothing,
+            };
+            let world = virtual_time::World::new(Box::new(AtOnce), &settings);
+            let file = DirectFile::open(&path, 0, Some(&Place::new(world))).unwrap();
+            check(&file, bytes.clone(), steps)?;
+            prop_assert_eq!(std::fs::read(&path).unwrap(), bytes);
         }
     }
 }

@@ -96,6 +96,11 @@ impl Table {
         }
     }
 
+    /// What a file holds.
+    pub(super) fn class(&self, index: u16) -> FileClass {
+        self.entries.get(usize::from(index)).map_or(FileClass::Temp, |entry| entry.class)
+    }
+
     /// Index of a path, where it was ever opened.
     pub(super) fn find(&self, path: &Path) -> Option<u16> {
         self.by_path.get(path).copied()

@@ -22,6 +22,8 @@
 //! past the page cache ([`IoMode::Direct`]), or what a simple page-cache model says would have
 //! followed ([`IoMode::Buffered`]). Both share one linear address space (see [`FileInfo`]).
 //!
+//! With [`SessionOptions::world`] the same requests go to a device in virtual time instead.
+//!
 //! Limits: one session per process at a time; while connections through this VFS are open, the
 //! same process must not open the same database through another VFS in `Direct` mode, because
 //! closing our descriptor would drop the other's POSIX locks.
@@ -34,6 +36,7 @@ mod page_cache;
 mod recorder;
 mod session;
 mod shared;
+mod simulated;
 mod vfs;
 
 pub use crate::account::{Account, ClassAccount, OpAccount, RatePoint, account};

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use units::Bytes;
+use virtual_time::World;
 
 use super::layout::{self, Captured, IoMode};
 use super::recorder::{Event, Recorder};
+use super::simulated::Place;
 use super::{direct, files};
 use crate::{Error, now_ns};
 
 /// How to capture.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// Who does the I/O. Where the file system refuses O_DIRECT, `Direct` becomes `Buffered`, and
     /// [`Session::fallback`] says why.
@@ -28,6 +30,9 @@ pub struct SessionOptions {
     pub preallocate: Bytes,
     /// Events kept at most, 48 bytes each; more are counted as lost.
     pub event_limit: usize,
+    /// Simulates the files of `Direct` mode on a device in virtual time: the database is read from
+    /// its files, which are left as they are.
+    pub world: Option<Arc<World>>,
 }
 
 impl SessionOptions {
@@ -41,6 +46,7 @@ impl SessionOptions {
             directory: directory.into(),
             preallocate: Bytes::MIB,
             event_limit: 8_000_000,
+            world: None,
         }
     }
 }
@@ -52,10 +58,15 @@ pub(super) struct Settings {
     pub directory: PathBuf,
     /// Bytes; 0 is off.
     pub preallocate: u64,
+    pub world: Option<Place>,
 }
 
-static SETTINGS: Mutex<Settings> =
-    Mutex::new(Settings { io: IoMode::Buffered, directory: PathBuf::new(), preallocate: 0 });
+static SETTINGS: Mutex<Settings> = Mutex::new(Settings {
+    io: IoMode::Buffered,
+    directory: PathBuf::new(),
+    preallocate: 0,
+    world: None,
+});
 static FALLBACK: Mutex<Option<String>> = Mutex::new(None);
 static RUNNING: AtomicBool = AtomicBool::new(false);
 static NEXT_SESSION: AtomicU64 = AtomicU64::new(1);
@@ -104,13 +115,15 @@ impl Session {
         *FALLBACK.lock().expect("fallback lock") = None;
         let mut io = options.io;
         if io == IoMode::Direct
+            && options.world.is_none()
             && let Err(error) = direct::probe(&directory)
         {
             fell_back(&directory, &error);
             io = IoMode::Buffered;
         }
         let preallocate = options.preallocate.0;
-        *SETTINGS.lock().expect("settings lock") = Settings { io, directory, preallocate };
+        let world = options.world.clone().map(Place::new);
+        *SETTINGS.lock().expect("settings lock") = Settings { io, directory, preallocate, world };
         let number = NEXT_SESSION.fetch_add(1, Ordering::Relaxed);
         files::table().session = number;
         let recorder = Recorder::install(options.event_limit);
@@ -182,7 +195,9 @@ impl Session {
             return;
         }
         self.recorder.set_active(false);
-        SETTINGS.lock().expect("settings lock").io = IoMode::Buffered;
+        let mut settings = SETTINGS.lock().expect("settings lock");
+        (settings.io, settings.world) = (IoMode::Buffered, None);
+        drop(settings);
         files::table().session = 0;
         RUNNING.store(false, Ordering::Release);
     }

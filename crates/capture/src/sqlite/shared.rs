@@ -13,11 +13,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, TryLockError, Weak};
 
 use super::direct::DirectFile;
 use super::files::FileClass;
 use super::log::{Blocks, LogWindow};
+use super::simulated::Place;
 
 /// Bytes of the wal-index that tell one state of the log from another: the first copy of its
 /// header (SQLite file format, section "WAL-Index Format").
@@ -71,6 +72,8 @@ pub(super) struct Opening<'a> {
     pub class: FileClass,
     pub file: u16,
     pub preallocate: u64,
+    /// The device in virtual time to be on.
+    pub world: Option<&'a Place>,
 }
 
 impl SharedFile {
@@ -81,7 +84,7 @@ impl SharedFile {
         if let Some(known) = registry.get(&(stat.dev(), stat.ino())) {
             return Ok(known.another_handle());
         }
-        let file = DirectFile::open(opening.path, opening.file)?;
+        let file = DirectFile::open(opening.path, opening.file, opening.world)?;
         let identity = file.identity()?;
         if let Some(known) = registry.get(&identity) {
             // The path was renamed over between the two looks; closing would drop its locks.
@@ -101,10 +104,14 @@ impl SharedFile {
     }
 
     /// A temporary file in `directory`, known to its one handle only.
-    pub(super) fn temporary(directory: &Path, file: u16) -> io::Result<Arc<Self>> {
-        let direct = DirectFile::temporary(directory, file)?;
+    pub(super) fn temporary(
+        directory: &Path,
+        file: u16,
+        world: Option<&Place>,
+    ) -> io::Result<Arc<Self>> {
+        let direct = DirectFile::temporary(directory, file, world)?;
         let (path, class, preallocate) = (directory, FileClass::Temp, 0);
-        let opening = Opening { path, class, file, preallocate };
+        let opening = Opening { path, class, file, preallocate, world };
         Ok(Arc::new(Self::over(direct, (0, 0), &opening, Arc::default())?))
     }
 
@@ -177,7 +184,7 @@ impl SharedFile {
         if end <= pending_from && (shared || end <= self.log_size.load(Ordering::Acquire)) {
             return self.file.read(offset, into);
         }
-        log.lock().expect("log lock").window.read(&self.file, offset, into)
+        in_turn(log).window.read(&self.file, offset, into)
     }
 
     /// Writes `data` at `offset`.
@@ -192,7 +199,7 @@ impl SharedFile {
         self.drain_logs()?;
         let block = self.file.block();
         let whole = offset.is_multiple_of(block) && (data.len() as u64).is_multiple_of(block);
-        let _guard = (!whole).then(|| self.partial.lock().expect("partial lock"));
+        let _guard = (!whole).then(|| in_turn(&self.partial));
         self.file.write(offset, data)
     }
 
@@ -265,7 +272,7 @@ impl SharedFile {
     pub(super) fn size(&self) -> io::Result<u64> {
         let on_file = self.file.size()?;
         let Some(log) = &self.log else { return Ok(on_file) };
-        let known = log.lock().expect("log lock").window.size();
+        let known = in_turn(log).window.size();
         // More than our padding: another process has written to the log.
         let padded = known.next_multiple_of(Blocks::block(&self.file));
         Ok(if self.class == FileClass::Log && on_file > padded { on_file } else { known })
@@ -297,7 +304,7 @@ impl SharedFile {
     }
 
     fn lock_log(&self) -> MutexGuard<'_, Log> {
-        self.log.as_ref().expect("called for logs only").lock().expect("log lock")
+        in_turn(self.log.as_ref().expect("called for logs only"))
     }
 
     /// Tells lock-free readers and the database what is pending now.
@@ -322,6 +329,18 @@ impl SharedFile {
             let until = end.next_multiple_of(self.preallocate);
             self.file.reserve(reserved, until - reserved);
             self.reserved_end.fetch_max(until, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A lock that is held during requests. In virtual time who holds it may be waiting for its turn,
+/// so that no thread may block on it.
+fn in_turn<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::WouldBlock) if virtual_time::give_way() => {}
+            Err(_) => return mutex.lock().expect("no panic while holding the lock"),
         }
     }
 }
@@ -359,7 +378,7 @@ mod tests {
         let open = |name: &str, class| {
             let path = folder.join(name);
             std::fs::write(&path, b"").unwrap();
-            let opening = Opening { path: &path, class, file: 0, preallocate: 0 };
+            let opening = Opening { path: &path, class, file: 0, preallocate: 0, world: None };
             SharedFile::open(&opening).map_err(|error| println!("skipped: {error}")).ok()
         };
         let data = open("db", FileClass::Data)?;
@@ -432,7 +451,8 @@ mod tests {
         let folder = home();
         let Some((data, log, _)) = pair(folder.path(), FileClass::Log, "-wal") else { return };
         let path = folder.path().join("db");
-        let again = Opening { path: &path, class: FileClass::Data, file: 0, preallocate: 0 };
+        let again =
+            Opening { path: &path, class: FileClass::Data, file: 0, preallocate: 0, world: None };
         let second = SharedFile::open(&again).unwrap();
         assert!(Arc::ptr_eq(&data, &second));
         let identity = data.identity;

@@ -92,6 +92,7 @@ fn install() -> c_int {
     vfs.szOsFile += INNER_OFFSET as c_int;
     vfs.xOpen = Some(open);
     vfs.xDelete = Some(delete);
+    vfs.xSleep = Some(sleep);
     // SAFETY: the object is leaked, so SQLite may keep it for the life of the process.
     unsafe { ffi::sqlite3_vfs_register(Box::leak(Box::new(vfs)), 0) }
 }
@@ -239,8 +240,8 @@ unsafe extern "C" fn open(
     }
     let index = files::table().opened(path.as_deref(), class);
     let direct = path.as_deref().filter(|_| settings.io == IoMode::Direct).and_then(|path| {
-        let preallocate = settings.preallocate;
-        SharedFile::open(&Opening { path, class, file: index, preallocate })
+        let (preallocate, world) = (settings.preallocate, settings.world.as_ref());
+        SharedFile::open(&Opening { path, class, file: index, preallocate, world })
             .map_err(|error| session::fell_back(path, &error))
             .ok()
     });
@@ -258,7 +259,7 @@ fn open_temporary(settings: &session::Settings) -> Option<State> {
         return None;
     }
     let index = files::table().opened(None, FileClass::Temp);
-    match SharedFile::temporary(&settings.directory, index) {
+    match SharedFile::temporary(&settings.directory, index, settings.world.as_ref()) {
         Ok(direct) => Some(new_state(ptr::null_mut(), Some(direct), index)),
         Err(error) => {
             files::table().closed(index, 0);
@@ -316,6 +317,20 @@ unsafe extern "C" fn delete(
         }
     }
     code
+}
+
+/// SQLite waits for a lock: in virtual time if the thread lives there.
+unsafe extern "C" fn sleep(_vfs: *mut ffi::sqlite3_vfs, microseconds: c_int) -> c_int {
+    let ns = u64::from(microseconds.unsigned_abs()) * 1_000;
+    if virtual_time::sleep(ns) {
+        return microseconds;
+    }
+    let unix = unix();
+    // SAFETY: the unix VFS is called as SQLite would call it.
+    match unsafe { (*unix).xSleep } {
+        Some(sleep) => unsafe { sleep(unix, microseconds) },
+        None => 0,
+    }
 }
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {

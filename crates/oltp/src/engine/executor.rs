@@ -5,13 +5,14 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Barrier, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use events::{Event, Sink};
+use virtual_time::World;
 
 use super::recorder::{INTERVAL_NS, Ledger, Live, Times, Window, WorkerCpu};
-use super::users::{Clock, Job, Lane, QueueCounts, Users};
+use super::users::{Clock, Job, Lane, QueueCounts, Time, Users};
 use super::{Phase, STAGE, context, cpu};
 use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Reply, Session, Worker};
 use crate::options::Load;
@@ -27,6 +28,9 @@ const LEDGERS: usize = 2;
 /// Pace of progress reports and of looking at the stop flag.
 const TICK: Duration = Duration::from_millis(100);
 
+/// When a run in virtual time takes place, so that it writes the same rows each time: 2026-01-01.
+const FIRST_DAY_MS: i64 = 1_767_225_600_000;
+
 /// What to run.
 pub(crate) struct Plan {
     pub source: Source,
@@ -37,6 +41,8 @@ pub(crate) struct Plan {
     pub log_deliveries: bool,
     /// Whether to note when each transaction ran and which task of the server ran it.
     pub note_spans: bool,
+    /// The world to run in; without one time is the machine's.
+    pub world: Option<Arc<World>>,
 }
 
 /// What came of it.
@@ -144,6 +150,9 @@ pub(crate) fn execute(
         paced: Latch::default(),
     };
     let shared = &shared;
+    if let Some(world) = &plan.world {
+        world.expect(workers);
+    }
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|index| {
@@ -217,8 +226,12 @@ impl Drop for StopOthers<'_> {
 impl Shared<'_> {
     fn start(&self, lanes: Lanes) -> &Users {
         self.users.get_or_init(|| {
+            let time = match &self.plan.world {
+                Some(world) => Time::Virtual(Arc::clone(world)),
+                None => Time::Wall(Instant::now()),
+            };
             let clock = Clock {
-                start: Instant::now(),
+                time,
                 measure_from_ns: self.plan.warmup_ns,
                 end_ns: self.plan.warmup_ns + self.plan.measure_ns,
             };
@@ -239,11 +252,13 @@ impl Shared<'_> {
             self.gate.wait();
             self.gate.wait();
             let Some(users) = self.users.get() else { return Ok(()) };
+            let member = self.plan.world.as_ref().map(|world| world.join(worker.index));
             let stop = StopOthers(users);
             let mut notes = Notes { task, spans: Vec::new() };
             let served = self.serve(users, worker, (session, meter), (&mut cpu, &mut notes));
             self.spans.lock().unwrap_or_else(PoisonError::into_inner).append(&mut notes.spans);
             drop(stop);
+            drop(member);
             self.paced.wait();
             served
         });
@@ -253,6 +268,9 @@ impl Shared<'_> {
             self.gate.wait();
             if let Some(users) = self.users.get() {
                 users.stop();
+            }
+            if let Some(world) = &self.plan.world {
+                world.absent();
             }
         }
         result.map(|()| cpu)
@@ -281,7 +299,12 @@ impl Shared<'_> {
             context::enter(worker.index, number, &job);
             let begin_ns = users.now_ns();
             cpu.account(&self.window, begin_ns, false);
-            let (outcome, attempts) = attempts(session, &input, &mut reply)?;
+            let now_ms = if self.plan.world.is_some() {
+                FIRST_DAY_MS + (begin_ns / 1_000_000) as i64
+            } else {
+                now_ms()
+            };
+            let (outcome, attempts) = attempts(session, &input, now_ms, &mut reply)?;
             let end_ns = users.now_ns();
             {
                 let mut ledger = ledger();
@@ -392,10 +415,11 @@ impl Shared<'_> {
 fn attempts(
     session: &mut dyn Session,
     input: &crate::workload::input::Input,
+    now_ms: i64,
     reply: &mut Reply,
 ) -> Result<(Option<Outcome>, u32), Error> {
     for attempt in 1..=ATTEMPTS_MAX {
-        match session.execute(input, now_ms(), reply) {
+        match session.execute(input, now_ms, reply) {
             Ok(outcome) => return Ok((Some(outcome), attempt)),
             Err(Failure::Fatal(error)) => return Err(error),
             Err(Failure::Retry) => {}

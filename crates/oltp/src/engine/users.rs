@@ -18,11 +18,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stats::Histogram;
 use stats::rng::{Rng, at};
+use virtual_time::World;
 
 use crate::driver::{Lanes, Meter};
 use crate::options::Load;
@@ -58,10 +59,37 @@ pub(crate) enum Lane {
     Read,
 }
 
-/// The time of a run; points count nanoseconds from `start`.
-#[derive(Clone, Copy, Debug)]
+/// What passes during a run.
+#[derive(Clone, Debug)]
+pub(crate) enum Time {
+    /// The machine's, from this moment.
+    Wall(Instant),
+    /// That of a world whose workers the run's are.
+    Virtual(Arc<World>),
+}
+
+impl Time {
+    /// Nanoseconds since the start of the run.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        match self {
+            Self::Wall(start) => start.elapsed().as_nanos() as u64,
+            Self::Virtual(world) => world.now_ns(),
+        }
+    }
+
+    /// Lets others do first what they do earlier.
+    fn settle(&self) {
+        if let Self::Virtual(world) = self {
+            world.settle();
+        }
+    }
+}
+
+/// The time of a run; points count nanoseconds from its start.
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
-    pub start: Instant,
+    pub time: Time,
     /// Submissions of deliveries due before are not timed.
     pub measure_from_ns: u64,
     /// No request starts after it.
@@ -177,7 +205,7 @@ impl Users {
     /// Nanoseconds since the start of the run.
     #[inline]
     pub fn now_ns(&self) -> u64 {
-        self.clock.start.elapsed().as_nanos() as u64
+        self.clock.time.now_ns()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -189,6 +217,7 @@ impl Users {
     /// The next request for a worker of a lane; `None` once the run is over. The meter
     /// does not count the worker's sleep.
     pub fn next(&self, lane: Lane, meter: &Meter) -> Option<Job> {
+        self.clock.time.settle();
         let mut state = self.lock();
         loop {
             let now = self.now_ns();
@@ -199,6 +228,13 @@ impl Users {
             if let Some(job) = self.take(&mut state, lane) {
                 self.appoint(&state);
                 return Some(job);
+            }
+            if let Time::Virtual(world) = &self.clock.time {
+                let due = state.timers.peek().map_or(u64::MAX, |Reverse((due, _))| *due);
+                drop(state);
+                world.idle(due.min(now + NAP.as_nanos() as u64));
+                state = self.lock();
+                continue;
             }
             let keeps_time = !state.timekeeper;
             state.timekeeper = true;
@@ -346,6 +382,7 @@ impl Users {
 
     /// A worker is done with a request.
     pub fn finish(&self, lane: Lane, job: &Job) {
+        self.clock.time.settle();
         let mut state = self.lock();
         match lane {
             Lane::Write => state.writers_active -= 1,
@@ -363,6 +400,9 @@ impl Users {
 
     /// Wakes sleeping workers whose lane has something to do.
     fn wake(&self, state: &State) {
+        if let Time::Virtual(world) = &self.clock.time {
+            world.wake();
+        }
         if state.write_sleepers > 0 && !state.write.is_empty() {
             self.write_wanted.notify_one();
         }
@@ -408,7 +448,8 @@ mod tests {
     fn users(mix: Mix, count: u32, load: Load, overlap: bool) -> Users {
         let source = Dataset::OrderEntry(Scale::new(2)).source(mix, 1, Constants::for_run(1, 0));
         let lanes = Lanes { writers: 1, readers: 1, overlap };
-        let clock = Clock { start: Instant::now(), measure_from_ns: 0, end_ns: u64::MAX };
+        let clock =
+            Clock { time: Time::Wall(Instant::now()), measure_from_ns: 0, end_ns: u64::MAX };
         Users::new(source, count, load, lanes, clock)
     }
 

@@ -8,6 +8,7 @@ use units::Nanos;
 
 #[test]
 fn captured_io_names_its_worker_and_transaction() {
+    let _turn = crate::SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Not in memory: the VFS bypasses the page cache where the file system lets it.
     let directory = tempfile::tempdir().unwrap();
     register().unwrap();

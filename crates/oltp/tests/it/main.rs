@@ -11,6 +11,10 @@ mod server;
 mod statements;
 mod torture;
 mod transactions;
+mod virtual_time;
+
+/// A process has one capture session at a time.
+static SESSION: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,13 +1,16 @@
 //! One run, with everything that is watched beside it.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use capture::server::TransactionIo;
-use capture::sqlite::IoMode;
+use capture::sqlite::{IoMode, Session, SessionOptions, VFS_NAME};
 use dbms::Instance;
 use events::Sink;
 use oltp::Options;
 use trace::{Op, Trace};
+use virtual_time::World;
 
 use super::{Run, server};
 use crate::Error;
@@ -17,6 +20,8 @@ use crate::observe::{Capture, observe};
 pub enum Target<'a> {
     /// SQLite, whose files are opened in this way.
     Embedded(IoMode),
+    /// SQLite in virtual time: its files are read, and lie on the device of a world.
+    Simulated(Arc<World>),
     /// A server that wearmark started.
     Private(&'a Instance),
     /// A server that was there.
@@ -48,6 +53,7 @@ pub fn make(
 ) -> Result<Made, Error> {
     match target {
         Target::Embedded(io) => embedded(options, *io, capture, sink),
+        Target::Simulated(world) => simulated(options, world, sink),
         Target::Private(instance) => server::make(&options, Some(instance), capture, sink),
         Target::Foreign => server::make(&options, None, capture, sink),
     }
@@ -71,6 +77,41 @@ fn embedded(
     let accounts = Some(observed.accounts);
     let run = Run { at: String::new(), result: observed.result, accounts, server: None };
     Ok(Made { run, traces, transactions })
+}
+
+/// A run whose time is its own processor time and that of a modelled device. The database is left
+/// as it is.
+fn simulated(mut options: Options, world: &Arc<World>, sink: &dyn Sink) -> Result<Made, Error> {
+    let database = options.workload;
+    let Some(sqlite) = options.database.sqlite_mut() else { return Err(Error::NotEmbedded) };
+    refuse_unfinished(&sqlite.database_of(database))?;
+    capture::sqlite::register()?;
+    sqlite.vfs = Some(VFS_NAME.to_owned());
+    let directory = sqlite.directory.clone();
+    let world_of_files = Some(Arc::clone(world));
+    let session = Session::start(SessionOptions {
+        capture: false,
+        world: world_of_files,
+        ..SessionOptions::new(directory)
+    })?;
+    let result = oltp::run_in(&options, world, sink)?;
+    drop(session);
+    let run = Run { at: String::new(), result, accounts: None, server: None };
+    Ok(Made { run, traces: Vec::new(), transactions: Vec::new() })
+}
+
+/// A log or journal with something in it belongs to its database: without it the database is not
+/// what was committed, and with it SQLite would want to write.
+fn refuse_unfinished(database: &Path) -> Result<(), Error> {
+    for suffix in ["-wal", "-journal"] {
+        let mut path = database.as_os_str().to_owned();
+        path.push(suffix);
+        let path = PathBuf::from(path);
+        if path.metadata().is_ok_and(|file| file.len() > 0) {
+            return Err(Error::UnfinishedLog { path });
+        }
+    }
+    Ok(())
 }
 
 /// What each transaction of an embedded database did on the device.

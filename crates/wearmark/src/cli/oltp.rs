@@ -209,6 +209,8 @@ pub struct OltpRun {
     pub settings: DatabaseSettings,
     #[command(flatten)]
     pub watching: Watching,
+    #[command(flatten)]
+    pub simulated: Simulated,
     /// Runs, one after the other on the same database
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
@@ -217,6 +219,26 @@ pub struct OltpRun {
     /// 'wearmark predict' needs
     #[arg(long, value_name = "PREFIX", conflicts_with = "no_capture")]
     pub trace: Option<PathBuf>,
+}
+
+/// A device in virtual time.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Virtual time")]
+pub struct Simulated {
+    /// Run SQLite in virtual time on a modelled device, a profile by name or file: the real
+    /// engine, at the speed of its own computing, however slow the device is. The database is
+    /// left as it is
+    #[arg(long, value_name = "PROFILE", conflicts_with_all = ["trace", "no_physical"])]
+    pub on: Option<String>,
+    /// What stands between the database and the devices: a scheduler, a volume, a cache device
+    #[arg(long, value_name = "FILE", requires = "on")]
+    pub host: Option<PathBuf>,
+    /// Processors of the simulated machine [default: this one's]
+    #[arg(long, requires = "on")]
+    pub processors: Option<u32>,
+    /// How many times faster they are than this machine's
+    #[arg(long, requires = "on", default_value_t = 1.0)]
+    pub speed: f64,
 }
 
 /// `wearmark oltp sweep`

@@ -1,16 +1,21 @@
 //! `wearmark oltp run`: loads where nothing is loaded, runs, says what came of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::oltp::{Database, Kind};
 use capture::server::TransactionIo;
 use report::format;
+use study::host_stack::Devices;
 use study::observe::Capture;
-use study::runs::{Made, Run, RunSet, make, page};
+use study::profiles::read_profile;
+use study::runs::{Made, Run, RunSet, Target, make, page};
+use virtual_time::{Computing, World};
 
 use super::target::{Opened, data_seed, dataset, options, run_seed};
 use super::{Context, Outcome, output};
-use crate::cli::{OltpRun, Watching};
+use crate::cli::{DbmsName, OltpRun, Simulated, Watching};
+use crate::failure::Advice;
 
 /// Runs the command.
 pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
@@ -19,7 +24,10 @@ pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
     // Before anything is created: a mistyped option must not cost a server.
     options(&arguments.workload, dataset, Database::default())?;
     let (place, settings) = (&arguments.place, &arguments.settings);
-    let captured = !arguments.watching.no_capture;
+    let captured = !arguments.watching.no_capture && arguments.simulated.on.is_none();
+    if let Some(name) = &arguments.simulated.on {
+        simulated_only_sqlite(arguments, name)?;
+    }
     let opened = Opened::open(place, settings, &arguments.workload, captured, context)?;
     let outcome = on(arguments, &opened, context);
     let closed = opened.close(workload, arguments.watching.remove);
@@ -39,8 +47,12 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     for repetition in 0..arguments.repeat.max(1) {
         options.seed = run_seed(&arguments.workload, &opened.database, repetition)?;
         let capture = capture(&arguments.watching);
+        let world = world(arguments, options.seed)?;
+        let target = world
+            .as_ref()
+            .map_or_else(|| opened.target(), |world| Target::Simulated(Arc::clone(world)));
         let Made { run, traces, transactions } =
-            make(options.clone(), &opened.target(), capture, &context.view)?;
+            make(options.clone(), &target, capture, &context.view)?;
         if let Some(prefix) = &arguments.trace {
             write_capture(prefix, &run, &traces, &transactions)?;
         }
@@ -53,6 +65,36 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     }
     show(&set, context)?;
     Ok(outcome(&set))
+}
+
+/// Why a world of one database has no file system of its own.
+const KEPT: &str = "a run in virtual time writes past the page cache, at offsets of its files";
+
+fn simulated_only_sqlite(arguments: &OltpRun, name: &str) -> anyhow::Result<()> {
+    if arguments.place.dbms != DbmsName::Sqlite || arguments.place.server.url.is_some() {
+        let hint = format!("wearmark prove --on {name}, or capture a run and use wearmark predict");
+        return Err(Advice::error("a server cannot run in virtual time", hint));
+    }
+    let speed = arguments.simulated.speed;
+    if !(speed.is_finite() && speed > 0.0) {
+        let hint = "2 is twice as fast as this machine, 0.5 half as fast";
+        return Err(Advice::error(format!("a processor speed of {speed} is not above 0"), hint));
+    }
+    Ok(())
+}
+
+/// The world to run in, where one is asked for.
+fn world(arguments: &OltpRun, seed: u64) -> anyhow::Result<Option<Arc<World>>> {
+    let Simulated { on, host, processors, speed } = &arguments.simulated;
+    let Some(name) = on else { return Ok(None) };
+    let host = crate::commands::devices_of(host.as_deref(), KEPT)?;
+    let devices = Devices::new(read_profile(name)?, host.as_ref())?;
+    let here = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    let settings = virtual_time::Settings {
+        processors: processors.unwrap_or(here),
+        computing: Computing::Measured { speed: *speed },
+    };
+    Ok(Some(World::new(devices.device(seed), &settings)))
 }
 
 /// Writes the files of a capture: traces, the table of transactions, and the run itself.
