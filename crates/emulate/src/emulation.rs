@@ -22,6 +22,7 @@ use crate::fuse::place::{Behaviour, OLD_BYTES_MAX, Place};
 use crate::fuse::port::FusePort;
 use crate::nbd::{Listener, Socket, Store};
 use crate::outcome::{OpOutcome, Outcome};
+use crate::path as way;
 use crate::port::Port;
 use crate::serve::{Server, Shared, instant_device};
 use crate::{Error, Fate, Lost};
@@ -30,8 +31,14 @@ use crate::{Error, Fate, Lost};
 const UNBOUNDED: u64 = 1 << 50;
 /// Size of an export that nothing else gives one.
 const EXPORT_BYTES: u64 = 1 << 30;
-/// Round trips that the calibration of the path makes.
-const CALIBRATION_TRIPS: usize = 400;
+/// Pauses before the round trips of the calibration, and how many of each: half a second in all.
+const CALIBRATION: [(Duration, usize); 5] = [
+    (Duration::ZERO, 400),
+    (Duration::from_micros(75), 300),
+    (Duration::from_micros(300), 200),
+    (Duration::from_millis(1), 100),
+    (Duration::from_millis(5), 40),
+];
 /// Longest that the end waits for programs to let go of a directory.
 const LET_GO: Duration = Duration::from_secs(2);
 
@@ -91,6 +98,8 @@ struct Unit {
     /// Where removed files wait until their removal is durable.
     waiting: Vec<PathBuf>,
     shared: Arc<Shared>,
+    /// What the way to programs takes without a pause.
+    path: Nanos,
     thread: Option<JoinHandle<std::io::Result<Lost>>>,
     left_over: Vec<PathBuf>,
     has_exports: bool,
@@ -122,9 +131,12 @@ impl Emulation {
         for served in devices {
             emulation.units.push(start(served, options)?);
         }
-        for unit in &emulation.units {
-            let path = options.path.or_else(|| unit.calibrate()).unwrap_or(Nanos(0));
-            unit.shared.path_ns.store(path.0, Ordering::Relaxed);
+        for unit in &mut emulation.units {
+            let given = options.path.map(way::Path::fixed);
+            if let Some(path) = given.or_else(|| unit.calibrate()) {
+                unit.path = Nanos(path.shortest_ns());
+                *unit.shared.path.lock().expect("no panic under the lock") = Some(path);
+            }
         }
         emulation.started = Instant::now();
         Ok(emulation)
@@ -255,7 +267,9 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
     let thread = thread.map_err(|source| Error::io(Path::new("/"), "starting a thread", source))?;
     let thread = Some(thread);
     let loops = Vec::new();
-    let mut unit = Unit { name, mounts, waiting, shared, thread, left_over, has_exports, loops };
+    let path = Nanos(0);
+    let mut unit =
+        Unit { name, mounts, waiting, shared, path, thread, left_over, has_exports, loops };
     for (mounted, below) in unit.mounts.iter().zip(below) {
         mount::treat_as(mounted.directory(), below);
     }
@@ -319,19 +333,25 @@ fn lay_out(directory: &Path, device: &str, layout: &mut Layout) -> Result<(), Er
 
 impl Unit {
     /// What a request and its answer need between a program and the thread of the device: the
-    /// quicker half of many round trips that cost nothing on the device.
-    fn calibrate(&self) -> Option<Nanos> {
+    /// medians of round trips that cost nothing on the device, after pauses of several lengths.
+    fn calibrate(&self) -> Option<way::Path> {
         use rustix::fs::{AtFlags, StatxFlags, statx};
         let directory = File::open(self.mounts.first()?.directory()).ok()?;
         let how = AtFlags::EMPTY_PATH.union(AtFlags::STATX_FORCE_SYNC);
-        let mut trips = Vec::with_capacity(CALIBRATION_TRIPS);
-        for _ in 0..CALIBRATION_TRIPS {
+        let trip = |pause: Duration| {
+            if !pause.is_zero() {
+                std::thread::sleep(pause);
+            }
             let before = crate::clock::now_ns();
             statx(&directory, "", how, StatxFlags::SIZE).ok()?;
-            trips.push(crate::clock::now_ns() - before);
-        }
-        trips.sort_unstable();
-        Some(Nanos(trips[CALIBRATION_TRIPS / 4]))
+            Some(crate::clock::now_ns() - before)
+        };
+        let median = |(pause, count): (Duration, usize)| {
+            let mut trips = (0..count).map(|_| trip(pause)).collect::<Option<Vec<_>>>()?;
+            trips.sort_unstable();
+            Some((pause.as_nanos() as u64, trips[count / 2]))
+        };
+        CALIBRATION.into_iter().map(median).collect::<Option<_>>().map(way::Path::measured)
     }
 
     fn status(&self) -> Status {
@@ -399,7 +419,6 @@ impl Unit {
         let lost = self.close(fate).map_err(|source| Error::io(&place, "serving", source))?;
         let status = self.shared.status.lock().expect("no panic under the lock").clone();
         let counters = status.counters;
-        let path = Nanos(self.shared.path_ns.load(Ordering::Relaxed));
         let ops = Op::ALL.map(|op| OpOutcome::of(op, counters.of(op)));
         Ok(Outcome {
             device: std::mem::take(&mut self.name),
@@ -407,7 +426,7 @@ impl Unit {
             elapsed_s,
             ops: ops.into_iter().filter(|op| op.requests > 0).collect(),
             depth_max: counters.depth_max,
-            path_us: path.0 as f64 / 1e3,
+            path_us: self.path.0 as f64 / 1e3,
             service_us_p50: counters.service_ns_p50() as f64 / 1e3,
             lateness_us_p99: counters.late_ns_p99() as f64 / 1e3,
             lateness: counters.lateness,

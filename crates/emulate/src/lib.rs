@@ -27,6 +27,7 @@ mod nbd;
 #[doc(hidden)]
 pub mod offline;
 mod outcome;
+mod path;
 mod port;
 mod serve;
 

@@ -21,6 +21,7 @@ use trace::{Op, Request};
 use units::{Bytes, Nanos};
 
 use crate::counters::Counters;
+use crate::path::Path;
 
 /// Longest piece that the device is given at once, bytes; a longer one is cut.
 const PART_BYTES_MAX: u64 = 1 << 30;
@@ -89,8 +90,10 @@ pub(crate) struct Line<T> {
     origin: u64,
     /// Newest time that the device was told.
     clock: u64,
-    /// What a request and its answer need on the way between the user and us, ns.
-    path: u64,
+    /// What a request and its answer need on the way between the user and us.
+    path: Path,
+    /// Real time since which nobody was told anything and nobody asked.
+    quiet_since: u64,
     /// Completions that are known, on the device's clock, by slot.
     due: BinaryHeap<Reverse<(u64, u64, usize)>>,
     pushed: u64,
@@ -107,7 +110,8 @@ impl<T> Line<T> {
             device,
             origin: now,
             clock: 0,
-            path: 0,
+            path: Path::fixed(Nanos(0)),
+            quiet_since: now,
             due: BinaryHeap::new(),
             pushed: 0,
             open: Vec::new(),
@@ -116,9 +120,9 @@ impl<T> Line<T> {
         }
     }
 
-    /// Sets what the path takes, ns.
-    pub(crate) fn set_path(&mut self, ns: u64) {
-        self.path = ns;
+    /// Sets what the path takes.
+    pub(crate) fn set_path(&mut self, path: Path) {
+        self.path = path;
     }
 
     /// Another device takes over, idle; what the one before works at completes at once.
@@ -170,6 +174,7 @@ impl<T> Line<T> {
             self.open.len() - 1
         });
         self.open[slot] = Some(open);
+        self.quiet_since = now;
         self.counters.arrived(self.depth());
         let at = at.saturating_sub(self.origin);
         for part in &charge.parts {
@@ -214,7 +219,14 @@ impl<T> Line<T> {
 
     /// When to call [`Line::finish`] next, in real time; `None` while nothing is under way.
     pub(crate) fn next_at(&mut self) -> Option<u64> {
-        self.next_event().map(|at| (self.origin + at).saturating_sub(self.path))
+        self.next_event().map(|at| self.leaves_at(at))
+    }
+
+    /// When an answer leaves that is due at `at` on the device's clock: the longer the user has
+    /// waited by then, the longer it is on its way.
+    fn leaves_at(&self, at: u64) -> u64 {
+        let due = self.origin + at;
+        due.saturating_sub(self.path.after_ns(due.saturating_sub(self.quiet_since)))
     }
 
     fn next_event(&mut self) -> Option<u64> {
@@ -229,8 +241,8 @@ impl<T> Line<T> {
 
     /// Takes out the jobs whose answer is due at the real time `now`.
     pub(crate) fn finish(&mut self, now: u64, done: &mut Vec<Done<T>>) {
-        let until = (now + self.path).saturating_sub(self.origin);
-        while let Some(at) = self.next_event().filter(|at| *at <= until) {
+        let before = done.len();
+        while let Some(at) = self.next_event().filter(|at| self.leaves_at(*at) <= now) {
             let known = self.due.peek().is_some_and(|Reverse((known, ..))| *known <= at);
             let (slot, at) = if known {
                 let Reverse((at, _, slot)) = self.due.pop().expect("it was there a line above");
@@ -245,13 +257,16 @@ impl<T> Line<T> {
                 done.push(self.close(slot, now));
             }
         }
+        if done.len() > before {
+            self.quiet_since = now;
+        }
     }
 
     fn close(&mut self, slot: usize, now: u64) -> Done<T> {
         let open = self.open[slot].take().expect("a job is closed once");
         self.unused.push(slot);
         let arrived = open.arrived.saturating_sub(self.origin);
-        let target = (self.origin + open.at).saturating_sub(self.path).max(open.arrived);
+        let target = self.leaves_at(open.at).max(open.arrived);
         let service = open.at.saturating_sub(arrived);
         self.counters.answered(open.op, open.bytes, service, now.saturating_sub(target));
         Done { payload: open.payload }
@@ -300,9 +315,26 @@ mod tests {
         let mut done = Vec::new();
         line.finish(1099, &mut done);
         assert!(done.is_empty());
-        line.set_path(7);
+        line.set_path(Path::fixed(Nanos(7)));
         assert_eq!(drain(&mut line), [(1093, 1), (1193, 2)]);
         assert_eq!(line.depth(), 0);
+    }
+
+    #[test]
+    fn an_answer_leaves_the_earlier_the_longer_the_user_has_slept() {
+        let mut line = Line::new(ram(1), 0);
+        line.set_path(Path::measured(vec![(0, 5), (100, 25)]));
+        line.arrive(0, &charge(Op::Read, false), 1);
+        assert_eq!(line.next_at(), Some(75));
+        // Whoever has just asked is awake.
+        line.arrive(60, &charge(Op::Read, false), 2);
+        assert_eq!(line.next_at(), Some(100 - 13));
+        let mut done = Vec::new();
+        line.finish(86, &mut done);
+        assert!(done.is_empty());
+        line.finish(87, &mut done);
+        assert_eq!((done.len(), line.next_at()), (1, Some(200 - 25)));
+        assert_eq!(line.counters().lateness.max(), 0);
     }
 
     #[test]

@@ -60,7 +60,8 @@ pub struct Outcome {
     pub ops: Vec<OpOutcome>,
     /// Most requests at once.
     pub depth_max: usize,
-    /// What the path between program and emulator takes, which answers leave earlier by, us.
+    /// What the path between program and emulator takes without a pause, us: answers leave earlier
+    /// by it, and by more after a pause.
     pub path_us: f64,
     /// What the model gave the typical request, us.
     pub service_us_p50: f64,

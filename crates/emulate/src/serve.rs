@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{Device, Ram};
 use profile::ram::RamParameters;
@@ -17,6 +17,7 @@ use crate::clock::{now_ns, punctual};
 use crate::counters::Counters;
 use crate::faults::Faults;
 use crate::line::{Done, Line};
+use crate::path::Path;
 use crate::port::{Port, Taken};
 use crate::{Fate, Lost};
 
@@ -32,8 +33,8 @@ pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     /// The next replacement is the end: what is served from then on is not the user's.
     pub(crate) closing: AtomicBool,
-    /// What the path to the user takes, ns.
-    pub(crate) path_ns: AtomicU64,
+    /// What the path to the user takes, where that became known since.
+    pub(crate) path: Mutex<Option<Path>>,
     /// Takes over from the device so far.
     pub(crate) replacement: Mutex<Option<Box<dyn Device>>>,
     /// Takes over from the faults so far.
@@ -169,7 +170,9 @@ impl<'a> Server<'a> {
     }
 
     fn control(&mut self, now: u64) {
-        self.line.set_path(self.shared.path_ns.load(Ordering::Relaxed));
+        if let Some(path) = self.shared.path.lock().expect("no panic under the lock").take() {
+            self.line.set_path(path);
+        }
         self.publish();
         if let Some(faults) = self.shared.faults.lock().expect("no panic under the lock").take() {
             self.faults = faults;

@@ -102,6 +102,16 @@ pub enum Error {
         /// The log or journal.
         path: PathBuf,
     },
+    /// A database that a modelled device has no room for.
+    #[error("{}: has {needed}, more than the device's {capacity}", path.display())]
+    LargerThanDevice {
+        /// The database.
+        path: PathBuf,
+        /// Its size.
+        needed: units::Bytes,
+        /// The device's.
+        capacity: units::Bytes,
+    },
     /// The capture failed.
     #[error(transparent)]
     Capture(#[from] capture::Error),
@@ -187,6 +197,9 @@ impl Hint for Error {
             Self::UnfinishedLog { .. } => {
                 "close what has the database open; 'wearmark oltp run' on it once, without --on, \
                  takes the log over"
+            }
+            Self::LargerThanDevice { .. } => {
+                "name a larger device: 'wearmark profile list' shows the capacities"
             }
             Self::Busy { .. } => "wait for it, or name another place with --runs DIR",
             Self::NotEmpty { .. } => "name a directory that is empty or absent",

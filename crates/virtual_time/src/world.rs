@@ -15,6 +15,9 @@ use units::{Bytes, Nanos};
 
 use crate::processors::{Computing, Processors, Stopwatch};
 
+/// Requests that do not fit are moved to a multiple of this, bytes.
+const SECTOR: u64 = 4096;
+
 /// What a world is made of besides its device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
@@ -150,12 +153,13 @@ impl World {
     }
 
     /// The calling worker does a request, and its time moves to the end of it. For any other thread
-    /// storage takes no time.
+    /// storage takes no time. What lies beyond the end of the device is moved to within it.
     pub fn io(&self, op: Op, offset: u64, len: u32, stream: u16) {
         self.as_worker(|here, state| {
             let worker = here.worker;
             let now_ns = state.workers[worker].now_ns;
             let mut state = self.until(state, worker, now_ns);
+            let offset = within(state.device.capacity(), offset, len);
             let request = Request { due: Nanos(now_ns), offset: Bytes(offset), len, op, stream };
             let state = if let Some(queued) = state.device.queued() {
                 queued.arrive(Nanos(now_ns), worker as u64, &request);
@@ -206,6 +210,11 @@ impl World {
             }
             (state, ())
         });
+    }
+
+    /// Bytes that the device offers, where that is known.
+    pub fn capacity(&self) -> Option<Bytes> {
+        self.lock().device.capacity()
     }
 
     /// What the device counted.
@@ -277,6 +286,17 @@ impl World {
             state = turn.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state
+    }
+}
+
+/// Where a request lies on a device of this capacity.
+fn within(capacity: Option<Bytes>, offset: u64, len: u32) -> u64 {
+    match capacity {
+        Some(Bytes(capacity)) if offset + u64::from(len) > capacity => {
+            let places = capacity.saturating_sub(u64::from(len)) / SECTOR;
+            offset / SECTOR % places.max(1) * SECTOR
+        }
+        _ => offset,
     }
 }
 

@@ -10,6 +10,7 @@ use dbms::Instance;
 use events::Sink;
 use oltp::Options;
 use trace::{Op, Trace};
+use units::Bytes;
 use virtual_time::World;
 
 use super::{Run, server};
@@ -84,7 +85,12 @@ fn embedded(
 fn simulated(mut options: Options, world: &Arc<World>, sink: &dyn Sink) -> Result<Made, Error> {
     let database = options.workload;
     let Some(sqlite) = options.database.sqlite_mut() else { return Err(Error::NotEmbedded) };
-    refuse_unfinished(&sqlite.database_of(database))?;
+    let path = sqlite.database_of(database);
+    refuse_unfinished(&path)?;
+    let needed = Bytes(path.metadata().map_or(0, |file| file.len()));
+    if let Some(capacity) = world.capacity().filter(|capacity| needed > *capacity) {
+        return Err(Error::LargerThanDevice { path, needed, capacity });
+    }
     capture::sqlite::register()?;
     sqlite.vfs = Some(VFS_NAME.to_owned());
     let directory = sqlite.directory.clone();

@@ -56,6 +56,48 @@ fn runs_that_got_slower_are_a_finding() {
 }
 
 #[test]
+fn sqlite_runs_in_virtual_time_on_a_device_that_is_not_there() {
+    let dir = place();
+    let load = ["oltp", "run", ".", "--workload", "commit", "--rows", "200", "--users", "3"];
+    let run_on = |profile: &str, extra: &[&str]| {
+        let mut arguments = load.to_vec();
+        arguments.extend(["--warmup", "1s", "--duration", "20s", "--on", profile, "--quiet"]);
+        arguments.extend(extra);
+        run(dir.path(), &arguments)
+    };
+    let began = std::time::Instant::now();
+    let disk = run_on("hgst-hds72107", &["--json", "--save", "runs.json"]);
+    assert_eq!(disk.code, Some(0), "{}", disk.err);
+    let took_s = began.elapsed().as_secs_f64();
+    let result: Value = serde_json::from_str(&disk.out).unwrap();
+    // One commit per turn of the disk at most, 7,200 of them a minute.
+    let rate = result["transactions_per_s"].as_f64().unwrap();
+    assert!((60.0..=121.0).contains(&rate), "{rate}");
+    assert!(took_s < 20.0, "21 s of virtual time took {took_s} s");
+    assert_eq!(json(&dir.path().join("runs.json"))["runs"].as_array().unwrap().len(), 1);
+    // Nothing of it is in the database: a real run is its first.
+    let before = fs::read(dir.path().join("commit_rows.db")).unwrap();
+    assert_eq!(run_on("crucial-mx500", &[]).code, run_on("crucial-mx500", &[]).code);
+    assert_eq!(fs::read(dir.path().join("commit_rows.db")).unwrap(), before);
+
+    // A log that holds something belongs to the database.
+    fs::write(dir.path().join("commit_rows.db-wal"), "frames").unwrap();
+    let refused = run_on("hgst-hds72107", &[]);
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("commit_rows.db-wal: is not empty"), "{}", refused.err);
+    assert_eq!(fs::read(dir.path().join("commit_rows.db-wal")).unwrap(), b"frames");
+    fs::remove_file(dir.path().join("commit_rows.db-wal")).unwrap();
+    for (extra, said) in [
+        (&["--dbms", "postgresql"][..], "a server cannot run in virtual time"),
+        (&["--speed", "0"], "a processor speed of 0 is not above 0"),
+    ] {
+        let refused = run_on("hgst-hds72107", extra);
+        assert!(refused.code == Some(2) && refused.err.contains(said), "{}", refused.err);
+        assert!(refused.err.contains("hint: "), "{}", refused.err);
+    }
+}
+
+#[test]
 fn two_runs_prove_no_sameness_and_unlike_runs_do_not_compare() {
     let dir = place();
     commit(dir.path(), &["--repeat", "2", "--save", "a.json"]);
