@@ -149,3 +149,23 @@ fn of_embedded(device: &Trace, kinds: &[(u32, u8)]) -> Vec<TransactionIo> {
     }
     found.into_values().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_with_something_in_it_is_refused_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("a.db");
+        std::fs::write(dir.path().join("a.db-wal"), "").unwrap();
+        assert!(refuse_unfinished(&database).is_ok());
+        for log in ["a.db-wal", "a.db-journal"] {
+            let log = dir.path().join(log);
+            std::fs::write(&log, "frames").unwrap();
+            let error = refuse_unfinished(&database).unwrap_err();
+            assert!(matches!(&error, Error::UnfinishedLog { path } if *path == log), "{error}");
+            std::fs::remove_file(&log).unwrap();
+        }
+    }
+}
