@@ -155,6 +155,7 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
         limits: None,
         validation: None,
         cost: None,
+        endurance: None,
         published: Vec::new(),
     };
     if let Some(burst) = burst {

@@ -1,6 +1,7 @@
 //! What a profile must satisfy to be of a device that can exist.
 
 use crate::cost::check_cost;
+use crate::endurance::check_endurance;
 use crate::flash::check_flash;
 use crate::hdd::check_hdd;
 use crate::limits::check_limits;
@@ -33,6 +34,9 @@ pub(crate) fn profile(profile: &Profile) -> Result<(), Flaw> {
     }
     if let Some(cost) = &profile.cost {
         check_cost(cost)?;
+    }
+    if let Some(endurance) = &profile.endurance {
+        check_endurance(endurance)?;
     }
     match &profile.device {
         DeviceSpec::Linear(linear) => check_linear(linear)?,

@@ -18,6 +18,7 @@ mod check;
 mod cost;
 mod diff;
 pub mod disksim;
+mod endurance;
 mod error;
 pub mod flash;
 pub mod hdd;
@@ -38,6 +39,7 @@ pub mod write_cache;
 
 pub use cost::CostSpec;
 pub use diff::{Difference, Side, diff};
+pub use endurance::EnduranceSpec;
 pub use error::Error;
 pub use parameter::Parameter;
 pub use published::{Figure, FigureUnit, LoadOp, Published};
@@ -73,6 +75,9 @@ pub struct Profile {
     /// What it costs, where somebody published it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostSpec>,
+    /// How much its maker lets somebody write to it, where that was published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endurance: Option<EnduranceSpec>,
     /// Figures that others state for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
@@ -123,6 +128,17 @@ impl Profile {
             DeviceSpec::Flash(spec) => Some(spec.parameters().capacity()),
             DeviceSpec::Hdd(spec) => Some(Bytes(spec.parameters().sector_count() * SECTOR_BYTES)),
         }
+    }
+
+    /// Bytes of memory that a model of the device takes, about: where each page of its flash is and
+    /// what each holds. Of the other kinds next to nothing.
+    ///
+    /// # Panics
+    /// As [`Profile::capacity`].
+    pub fn memory(&self) -> Bytes {
+        let DeviceSpec::Flash(spec) = &self.device else { return Bytes(0) };
+        let geometry = spec.parameters().geometry;
+        Bytes(8 * geometry.page_count() + 20 * u64::from(geometry.block_count()))
     }
 
     /// The same device with its write cache taken away, as the papers compare.

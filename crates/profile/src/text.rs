@@ -12,7 +12,10 @@ use crate::limits::LimitsSpec;
 use crate::linear::LinearSpec;
 use crate::ram::RamSpec;
 use crate::write_cache::WriteCacheSpec;
-use crate::{About, CostSpec, DeviceSpec, Error, Profile, Published, StateOf, Validation, check};
+use crate::{
+    About, CostSpec, DeviceSpec, EnduranceSpec, Error, Profile, Published, StateOf, Validation,
+    check,
+};
 
 /// A profile with `[device]` read as `D`.
 ///
@@ -33,6 +36,8 @@ struct Document<D> {
     validation: Option<Validation>,
     #[serde(default)]
     cost: Option<CostSpec>,
+    #[serde(default)]
+    endurance: Option<EnduranceSpec>,
     #[serde(default)]
     published: Vec<Published>,
 }
@@ -96,6 +101,7 @@ fn assemble<D>(document: Document<D>, device: impl Fn(D) -> DeviceSpec) -> Profi
         limits: document.limits,
         validation: document.validation,
         cost: document.cost,
+        endurance: document.endurance,
         published: document.published,
     }
 }
@@ -216,6 +222,7 @@ const ORDER: &[&str] = &[
     "limits",
     "validation",
     "cost",
+    "endurance",
     "published",
     "name",
     "description",

@@ -21,7 +21,8 @@ use trace::{Chains, Request, Trace};
 use units::Nanos;
 
 use crate::Error;
-use crate::outcome::{ClassOutcome, Classes, counters};
+use crate::counters::counters;
+use crate::outcome::{ClassOutcome, Classes};
 use crate::users::{Users, serve};
 
 /// What a closed-loop simulation found, beside the same figures as captured.

@@ -23,6 +23,7 @@
 
 mod breakdown;
 mod closed_loop;
+mod counters;
 mod error;
 mod outcome;
 mod replay;
@@ -30,6 +31,7 @@ mod synthetic;
 pub mod timeline;
 pub mod transactions;
 mod users;
+mod wear;
 
 pub use breakdown::{Breakdown, MeanPath, Part};
 pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
@@ -37,3 +39,4 @@ pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};
 pub use replay::{Position, Watched, check, check_extent, replay, replay_with, responses};
 pub use synthetic::{DepthOutcome, Synthetic, closed_loop_depth};
+pub use wear::{FlashMark, WearMark};

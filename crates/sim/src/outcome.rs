@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use model::Device;
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
 use trace::{Op, Trace};
 
 use crate::breakdown::Breakdown;
+use crate::wear::WearMark;
 
 /// Everything an open-loop replay found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Requests completed: all that the trace holds.
+    /// Requests completed: all that the trace holds, but for those of the warm-up.
     pub requests: u64,
+    /// Requests completed in the warm-up, of which only counters and marks know.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up_requests: u64,
+    /// When the first request after the warm-up was due, from the start of the trace, ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up_ns: u64,
     /// From the start of the trace to the last completion, ns.
     pub span_ns: u64,
     /// From the start of the trace to the last due time, ns.
@@ -23,6 +29,9 @@ pub struct Outcome {
     pub classes: Vec<ClassOutcome>,
     /// Counts of the device model, by name: cache hits, destaged bytes.
     pub counters: BTreeMap<String, u64>,
+    /// What writing did to the device, from the end of the warm-up to the end of the trace.
+    #[serde(default)]
+    pub wear: Vec<WearMark>,
     /// The run in at most [`Outcome::INTERVALS`] equal intervals of due time.
     pub intervals: Vec<Interval>,
     /// Where the time went, where that was asked for.
@@ -72,12 +81,17 @@ impl Outcome {
 
     /// Requests due in a second: what the trace offers the device.
     pub fn offered_per_s(&self) -> f64 {
-        self.requests as f64 / (self.due_span_ns.max(1) as f64 / 1e9)
+        self.requests as f64 / self.seconds_until(self.due_span_ns)
     }
 
     /// Requests completed in a second: what the device made of it.
     pub fn completed_per_s(&self) -> f64 {
-        self.requests as f64 / (self.span_ns.max(1) as f64 / 1e9)
+        self.requests as f64 / self.seconds_until(self.span_ns)
+    }
+
+    /// From the end of the warm-up.
+    fn seconds_until(&self, end_ns: u64) -> f64 {
+        end_ns.saturating_sub(self.warm_up_ns).max(1) as f64 / 1e9
     }
 
     /// Whether the device fell behind the arrivals: it still worked for a tenth of the trace's
@@ -99,18 +113,14 @@ impl Outcome {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 fn merged<'a>(classes: impl Iterator<Item = &'a ClassOutcome>) -> Histogram {
     let mut all = Histogram::new();
     classes.for_each(|class| all.merge(&class.response));
-    all
-}
-
-/// The counters of a device by name. Two layers that use one name add up.
-pub(crate) fn counters(device: &dyn Device) -> BTreeMap<String, u64> {
-    let mut all = BTreeMap::new();
-    for counter in device.counters() {
-        *all.entry(counter.name.to_owned()).or_insert(0) += counter.value;
-    }
     all
 }
 
@@ -143,6 +153,12 @@ impl Classes {
         for (((&op, &stream), &bytes), &response) in requests {
             self.record_one((op, stream), bytes, response);
         }
+    }
+
+    /// Bytes of one operation so far.
+    pub(crate) fn bytes_of(&self, op: Op) -> u64 {
+        let own = &self.classes[op as usize * self.streams..][..self.streams];
+        own.iter().map(|class| class.1).sum()
     }
 
     /// The classes that occurred.

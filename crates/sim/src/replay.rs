@@ -4,12 +4,14 @@ use std::ops::{ControlFlow, Range};
 
 use model::Device;
 use model::observe::{Deaf, Path, Probe};
-use trace::Trace;
+use trace::{Op, Trace};
 use units::Bytes;
 
 use crate::Error;
 use crate::breakdown::Paths;
-use crate::outcome::{Classes, Interval, Outcome, counters};
+use crate::counters::counters;
+use crate::outcome::{Classes, Interval, Outcome};
+use crate::wear::Marks;
 
 /// Requests per call into the model: completions stay in the first-level cache, and the one
 /// virtual call per batch costs nothing.
@@ -49,6 +51,9 @@ pub struct Watched<'a> {
     pub probe: Option<&'a mut dyn Probe>,
     /// Whether [`Outcome::breakdown`] is wanted.
     pub breakdown: bool,
+    /// Requests due before this only warm the device up: no class, interval or breakdown counts
+    /// them.
+    pub warm_up_ns: u64,
     /// Told every so many requests how far the replay is; stops it by breaking.
     pub progress: Option<&'a mut dyn FnMut(Position) -> ControlFlow<()>>,
 }
@@ -79,12 +84,17 @@ pub fn replay_with(
         paths: vec![Path::default(); BATCH],
         all: Paths::default(),
     });
+    let warm_up = trace.due.partition_point(|due| *due < watched.warm_up_ns);
+    let warm_up_ns = if warm_up == 0 { 0 } else { watched.warm_up_ns };
     let mut classes = Classes::new(trace);
-    let mut series = Series::new(trace.span().0);
+    let mut series = Series::new(warm_up_ns, trace.span().0);
+    let warm_up_bytes = written_bytes(trace, 0..warm_up);
+    let mut marks = (warm_up == 0).then(|| Marks::new(device, 0, trace.span().0, 0));
     let mut last_completion = 0;
     let mut start = 0;
     while start < trace.count() {
-        let end = (start + BATCH).min(trace.count());
+        let until = if start < warm_up { warm_up } else { trace.count() };
+        let end = (start + BATCH).min(until);
         let completions = &mut completions[..end - start];
         match &mut observer {
             Some(observer) => observer.submit_due(device, trace, start..end, completions),
@@ -92,12 +102,21 @@ pub fn replay_with(
         }
         last_completion = completions.iter().fold(last_completion, |last, at| last.max(*at));
         let (due, len) = (&trace.due[start..end], &trace.len[start..end]);
-        for (completion, due) in completions.iter_mut().zip(due) {
-            *completion -= due;
+        if let Some(marks) = &mut marks {
+            for (completion, due) in completions.iter_mut().zip(due) {
+                *completion -= due;
+            }
+            let responses = &*completions;
+            classes.record(&trace.op[start..end], &trace.stream[start..end], len, responses);
+            series.record(due, len, responses);
+            let written = || warm_up_bytes + classes.bytes_of(Op::Write);
+            marks.look(device, trace.due[end - 1], written);
+        } else if end == warm_up {
+            marks = Some(Marks::new(device, warm_up_ns, trace.span().0, warm_up_bytes));
+            if let Some(observer) = &mut observer {
+                observer.all = Paths::default();
+            }
         }
-        let responses = &*completions;
-        classes.record(&trace.op[start..end], &trace.stream[start..end], len, responses);
-        series.record(due, len, responses);
         start = end;
         if let Some(progress) = &mut watched.progress {
             let position = Position { requests: end as u64, at_ns: trace.due[end - 1] };
@@ -106,15 +125,25 @@ pub fn replay_with(
             }
         }
     }
+    let written = warm_up_bytes + classes.bytes_of(Op::Write);
     Some(Outcome {
-        requests: trace.count() as u64,
+        requests: (trace.count() - warm_up) as u64,
+        warm_up_requests: warm_up as u64,
+        warm_up_ns,
         span_ns: last_completion,
         due_span_ns: trace.span().0,
         classes: classes.finish(trace),
         counters: counters(device),
+        wear: marks.map(|marks| marks.finish(device, trace.span().0, written)).unwrap_or_default(),
         intervals: series.finish(),
         breakdown: observer.filter(|_| watched.breakdown).map(|observer| observer.all.finish()),
     })
+}
+
+/// Bytes that the requests of `range` write.
+fn written_bytes(trace: &Trace, range: Range<usize>) -> u64 {
+    let requests = trace.op[range.clone()].iter().zip(&trace.len[range]);
+    requests.map(|(op, len)| if *op == Op::Write { u64::from(*len) } else { 0 }).sum()
 }
 
 /// Collects paths and passes on what the device does.
@@ -170,12 +199,17 @@ struct Series {
 }
 
 impl Series {
-    fn new(span_ns: u64) -> Self {
+    fn new(start_ns: u64, end_ns: u64) -> Self {
+        let span_ns = end_ns.saturating_sub(start_ns);
         let width_ns = (span_ns / Outcome::INTERVALS as u64 + 1).max(1_000);
         Self {
             width_ns,
-            end_ns: width_ns,
-            current: Interval { length_s: width_ns as f64 / 1e9, ..Interval::default() },
+            end_ns: start_ns.saturating_add(width_ns),
+            current: Interval {
+                at_s: start_ns as f64 / 1e9,
+                length_s: width_ns as f64 / 1e9,
+                ..Interval::default()
+            },
             response_sum: 0,
             done: Vec::new(),
         }

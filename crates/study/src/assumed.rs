@@ -41,11 +41,12 @@ impl Count {
     }
 }
 
-/// The profile without its price and what others published of it, which no transaction is slower
-/// for.
+/// The profile without its price, its rated endurance and what others published of it, which no
+/// transaction is slower for.
 fn behaviour(text: &str) -> Option<toml::Table> {
     let mut profile = text.parse::<toml::Table>().ok()?;
     profile.remove("cost");
+    profile.remove("endurance");
     profile.remove("published");
     Some(profile)
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use units::Bytes;
 
 use crate::machine;
+use crate::profiles::free_memory;
 
 /// One thing that was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -256,14 +257,11 @@ fn other_load() -> Check {
 /// Databases and their page cache share it.
 fn memory() -> Check {
     const NAME: &str = "free memory";
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    match kib {
-        Some(kib) if kib >= 1 << 20 => works(NAME, format!("{} GiB available", kib >> 20)),
-        Some(kib) => limited(
+    match free_memory() {
+        Some(free) if free >= Bytes::GIB => works(NAME, format!("{} GiB available", free.0 >> 30)),
+        Some(free) => limited(
             NAME,
-            format!("{} MiB available", kib >> 10),
+            format!("{} MiB available", free.0 >> 20),
             "lower --buffer, or end other programs: a database that swaps measures the swap",
         ),
         None => limited(NAME, "not told", "look at 'free' before measuring"),

@@ -66,6 +66,32 @@ pub enum Error {
         /// Why.
         source: sim::Error,
     },
+    /// A warm-up that leaves nothing to count.
+    #[error(
+        "a warm-up of {} leaves nothing of a trace of {}",
+        report::format::duration_ns(*warm_up_ns as f64),
+        report::format::duration_ns(*span_ns as f64)
+    )]
+    WarmUpTooLong {
+        /// What was asked, ns.
+        warm_up_ns: u64,
+        /// From the start of the trace to its last request, ns.
+        span_ns: u64,
+    },
+    /// A model that this machine has no memory for.
+    #[error(
+        "{profile}: its model takes about {} of memory, and {} are free",
+        report::format::bytes(needed.0 as f64),
+        report::format::bytes(free.0 as f64)
+    )]
+    NoMemory {
+        /// The profile's name.
+        profile: String,
+        /// What it takes.
+        needed: units::Bytes,
+        /// What there is.
+        free: units::Bytes,
+    },
     /// A host stack cannot be used.
     #[error(transparent)]
     Host(#[from] host::Error),
@@ -193,6 +219,11 @@ impl Hint for Error {
                 "name a file that wearmark wrote, such as the measurements.json of 'wearmark \
                  probe' or what 'wearmark oltp run --save FILE' keeps"
             }
+            Self::NoMemory { .. } => {
+                "a slice of the device with all of its dies answers alike: set a smaller \
+                 device.geometry.blocks_per_plane, and scale what the trace touches"
+            }
+            Self::WarmUpTooLong { .. } => "choose a shorter --warm-up, or a longer trace",
             Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",
             Self::UnfinishedLog { .. } => {
                 "close what has the database open; 'wearmark oltp run' on it once, without --on, \

@@ -157,7 +157,7 @@ pub fn plan(study: &StudyFile) -> Vec<Step> {
 pub fn run(study: &StudyFile, options: &Options, live: &dyn Sink) -> Result<Ended, Error> {
     for scenario in &study.scenario {
         for name in std::iter::once(&scenario.profile).chain(&scenario.log) {
-            profiles::read_profile(name)?;
+            profiles::read_device(name)?;
         }
     }
     let config = study.to_toml();

@@ -146,6 +146,11 @@ impl Blocks {
         block.erase_count += 1;
     }
 
+    /// Counts erases from here on.
+    pub(crate) fn forget_wear(&mut self) {
+        self.all.iter_mut().for_each(|block| block.erase_count = 0);
+    }
+
     pub(crate) fn save(&self, to: &mut Writer) {
         for block in &self.all {
             to.u32(block.erase_count);

@@ -486,6 +486,7 @@ impl<M: Mapping> Device for Flash<M> {
             counter("in_use_plane_pages", counts.in_use_pages_mean().unwrap_or(0.0).round() as u64),
             counter("reclaim_units_opened", reclaim_units),
             counter("retired_blocks", u64::from(wear.retired_blocks)),
+            counter("least_worn_block_erases", u64::from(wear.erases_min)),
             counter("most_worn_block_erases", u64::from(wear.erases_max)),
         ];
         if let Some(cached) = self.mapping.cached_pages() {

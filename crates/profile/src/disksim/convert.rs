@@ -52,6 +52,7 @@ pub(super) fn profile(
         limits: None,
         validation: None,
         cost: None,
+        endurance: None,
         published: Vec::new(),
     };
     profile.check()?;

@@ -11,3 +11,4 @@ mod queueing;
 mod replay;
 mod timeline;
 mod transactions;
+mod warm_up;

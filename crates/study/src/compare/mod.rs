@@ -5,6 +5,7 @@
 //! runs: profiles, and whether the trace fits each device. When the user stops it, devices that are
 //! done are kept and the others are not there.
 
+mod life;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -22,10 +23,13 @@ use serde::Serialize;
 use sim::Watched;
 use sim::timeline::Timeline;
 use trace::Trace;
+use units::Bytes;
 
 use crate::Error;
 use crate::assumed::Count;
 use crate::host_stack::Devices;
+use crate::profiles::fits_memory;
+pub use life::{FlashWear, Life, Within};
 pub use page::page;
 pub use text::text;
 pub use timeline::write_timeline;
@@ -41,6 +45,8 @@ pub struct Comparison<'a> {
     pub seed: u64,
     /// Whether each actor of a captured trace waits for the device.
     pub closed: bool,
+    /// Requests of an open loop that are due before this only warm the devices up.
+    pub warm_up_ns: u64,
     /// Devices simulated at a time, at least one.
     pub threads: usize,
     /// Keep a timeline of this window, and no more than so many events of it.
@@ -59,6 +65,9 @@ pub struct Simulated {
     /// Every request when it is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<sim::Outcome>,
+    /// How it wears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life: Option<Life>,
     /// Every actor waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<sim::ClosedOutcome>,
@@ -130,6 +139,10 @@ pub fn compare(comparison: &Comparison<'_>, sink: &dyn Sink) -> Result<Compared,
             sink.emit(Event::Warning(overloaded(&device.profile, outcome)));
         }
     }
+    for device in &found.devices {
+        let life = device.life.iter().flat_map(|life| life.warnings(&device.profile));
+        life.for_each(|warning| sink.emit(Event::Warning(warning)));
+    }
     for (device, timeline) in found.devices.iter().zip(&found.timelines) {
         if timeline.left_out() > 0 {
             sink.emit(Event::Warning(left_out(&device.profile, timeline.left_out())));
@@ -164,6 +177,18 @@ fn check(comparison: &Comparison<'_>) -> Result<(), Error> {
         // The device itself is built once, by the thread that simulates it.
         sim::check_extent(target.capacity(), comparison.trace)
             .map_err(|source| Error::OnDevice { profile: target.name(), source })?;
+    }
+    // As many as are simulated at a time, the largest first.
+    let mut largest: Vec<&Devices> = comparison.targets.iter().collect();
+    largest.sort_by_key(|target| std::cmp::Reverse(target.memory()));
+    let at_a_time = largest.iter().take(comparison.threads.max(1));
+    let needed = at_a_time.map(|target| target.memory().0).fold(0, u64::saturating_add);
+    if let Some(first) = largest.first() {
+        fits_memory(first.profile(), Bytes(needed))?;
+    }
+    let span_ns = comparison.trace.span().0;
+    if comparison.warm_up_ns > 0 && comparison.warm_up_ns >= span_ns {
+        return Err(Error::WarmUpTooLong { warm_up_ns: comparison.warm_up_ns, span_ns });
     }
     if comparison.closed && comparison.trace.captured().is_none() {
         return Err(sim::Error::NotObserved.into());
@@ -215,6 +240,7 @@ impl Work<'_> {
             assumed_values: count.assumed,
             values: count.all,
             open_loop: None,
+            life: None,
             closed_loop: None,
         };
         if comparison.closed {
@@ -229,9 +255,16 @@ impl Work<'_> {
         let mut timeline =
             comparison.timeline.map(|(window, most)| Timeline::new(window.clone(), most));
         let probe = timeline.as_mut().map(|timeline| timeline as &mut dyn model::observe::Probe);
-        let watched = Watched { probe, breakdown: true, progress: Some(&mut progress) };
+        let watched = Watched {
+            probe,
+            breakdown: true,
+            warm_up_ns: comparison.warm_up_ns,
+            progress: Some(&mut progress),
+        };
         let outcome = sim::replay_with(device.as_mut(), comparison.trace, watched);
         Ok(outcome.map(|outcome| {
+            // What several devices share is not the wear of one.
+            found.life = target.alone_profile().and_then(|profile| Life::of(&outcome, profile));
             found.open_loop = Some(outcome);
             (found, timeline)
         }))

@@ -1,7 +1,7 @@
 //! A comparison as a page.
 
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
-use sim::MeanPath;
+use sim::{MeanPath, WearMark};
 
 use super::text::{causes, of_slowest, path_of_all, text};
 use super::{Compared, Simulated};
@@ -24,7 +24,11 @@ pub fn page(compared: &Compared, targets: &[Devices], trace: &str) -> Page {
     if compared.interrupted {
         page = page.fact("Stopped", "not all devices were simulated", "");
     }
-    page.section(times(devices)).section(where_it_goes(devices)).section(about(devices, targets))
+    page = page.section(times(devices)).section(where_it_goes(devices));
+    if let Some(wear) = wear(devices) {
+        page = page.section(wear);
+    }
+    page.section(about(devices, targets))
 }
 
 /// Mean response of all requests, ns.
@@ -124,6 +128,54 @@ fn parts(
     });
     let axis = Axis::linear("Mean response time", "ns");
     Figure::stacked_bars(id, title, names, axis, series.collect())
+}
+
+/// How the flash of the devices wears; nothing where none has any.
+fn wear(devices: &[Simulated]) -> Option<Section> {
+    let amplification = |device: &Simulated| {
+        let marks = &device.open_loop.as_ref()?.wear;
+        let step = |pair: &[WearMark]| {
+            let written = (pair[1].written_bytes - pair[0].written_bytes) as f64;
+            let programmed = pair[1].flash?.programmed_bytes - pair[0].flash?.programmed_bytes;
+            (written > 0.0).then(|| (pair[1].at_s, programmed as f64 / written))
+        };
+        let points: Vec<_> = marks.windows(2).filter_map(step).collect();
+        device.life.as_ref()?.flash.as_ref()?;
+        (!points.is_empty()).then(|| Series::new(device.profile.clone(), Style::Line, points))
+    };
+    let series: Vec<Series> = devices.iter().filter_map(amplification).collect();
+    let lives = |device: &Simulated| device.life.as_ref()?.flash.as_ref()?.years;
+    let years: Vec<_> = devices
+        .iter()
+        .filter_map(|device| Some((device.profile.clone(), lives(device)?)))
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("wear", "How it wears").paragraph(
+        "Bytes that the flash programs for each byte that a request writes: cleaning moves what is \
+         still needed. Where the curve has become level, the device is in its steady state.",
+    );
+    section = section.figure(Figure::lines(
+        "amplification",
+        "Write amplification over the trace",
+        Axis::linear("Time", "s"),
+        Axis::linear("Programmed over written", ""),
+        series,
+    ));
+    if !years.is_empty() {
+        let (names, values): (Vec<_>, Vec<_>) = years.into_iter().unzip();
+        let ends = values.iter().map(|v| (v.low.unwrap_or(v.value), v.high.unwrap_or(v.value)));
+        let bars = BarSeries::new("years", values.iter().map(|v| v.value).collect())
+            .interval(ends.collect());
+        let axis = Axis::linear("Years", "");
+        section = section.figure(
+            Figure::bars("years", "How long its cells last", names, axis, vec![bars]).caption(
+                "At the erases of the last half of the trace, all day, spread over all blocks.",
+            ),
+        );
+    }
+    Some(section)
 }
 
 fn about(devices: &[Simulated], targets: &[Devices]) -> Section {

@@ -45,7 +45,15 @@ fn comparison<'a>(
     window: &'a Range<u64>,
     threads: usize,
 ) -> Comparison<'a> {
-    Comparison { trace, targets, seed: 3, closed: false, threads, timeline: Some((window, 10_000)) }
+    Comparison {
+        trace,
+        targets,
+        seed: 3,
+        closed: false,
+        warm_up_ns: 0,
+        threads,
+        timeline: Some((window, 10_000)),
+    }
 }
 
 #[test]

@@ -5,7 +5,8 @@ use sim::{ClassOutcome, MeanPath};
 use stats::Histogram;
 use trace::Op;
 
-use super::Simulated;
+use super::life::{years_text, years_within};
+use super::{Life, Simulated};
 
 /// In the place of a number, and lined up like one.
 const NOTHING: &str = "-";
@@ -32,6 +33,7 @@ pub fn text(devices: &[Simulated]) -> Vec<Vec<String>> {
     }
     rows.extend(rates(devices));
     rows.extend(per_minute(devices));
+    rows.extend(life(devices));
     for (name, of) in
         [("all", path_of_all as fn(&Simulated) -> Option<&MeanPath>), ("slowest 1 %", of_slowest)]
     {
@@ -132,6 +134,40 @@ fn rates(devices: &[Simulated]) -> Vec<Vec<String>> {
         row("offered", sim::Outcome::offered_per_s),
         row("completed", sim::Outcome::completed_per_s),
     ]
+}
+
+/// How the devices wear, where one of them says more than what is written to it.
+fn life(devices: &[Simulated]) -> Vec<Vec<String>> {
+    type Cell = fn(&Life) -> Option<String>;
+    const ROWS: [(&str, Cell); 7] = [
+        ("written per day", |life| Some(format::bytes(life.written_bytes_per_day))),
+        ("drive writes per day", |life| Some(format!("{:.3}", life.drive_writes_per_day?))),
+        ("write amplification", |life| {
+            Some(format!("{:.2}", life.flash.as_ref()?.write_amplification))
+        }),
+        ("in the last half", |life| {
+            Some(life.flash.as_ref()?.steady_write_amplification.text(|x| format!("{x:.2}")))
+        }),
+        ("erases of a block", |life| {
+            let flash = life.flash.as_ref()?;
+            let (least, most) = (flash.least_worn_erases, flash.most_worn_erases);
+            Some(format!("{:.1} ({least} to {most})", flash.mean_erases))
+        }),
+        ("lasts, by its cells", |life| Some(years_within(life.flash.as_ref()?.years?))),
+        ("lasts, as rated", |life| Some(years_text(life.years_by_rating?))),
+    ];
+    let tells = |life: &Life| life.flash.is_some() || life.years_by_rating.is_some();
+    if !devices.iter().filter_map(|device| device.life.as_ref()).any(tells) {
+        return Vec::new();
+    }
+    let row = |(figure, of): (&str, Cell)| {
+        let cells: Vec<_> =
+            devices.iter().map(|device| device.life.as_ref().and_then(of)).collect();
+        let cells = cells.iter().any(Option::is_some).then_some(cells)?;
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| NOTHING.to_owned()));
+        Some(["life".to_owned(), figure.to_owned()].into_iter().chain(cells).collect())
+    };
+    ROWS.into_iter().filter_map(row).collect()
 }
 
 fn per_minute(devices: &[Simulated]) -> Option<Vec<String>> {

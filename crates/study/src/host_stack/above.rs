@@ -51,6 +51,12 @@ impl Devices {
         &self.profile
     }
 
+    /// The profile, where what is asked is one device of it.
+    pub fn alone_profile(&self) -> Option<&Profile> {
+        let is_one = |spec: &Spec| spec.volume.is_none() && spec.cache_device.is_none();
+        self.host.as_ref().is_none_or(|(spec, _)| is_one(spec)).then_some(&self.profile)
+    }
+
     /// What it is called in tables.
     pub fn name(&self) -> String {
         let each = self.profile.name();
@@ -69,6 +75,13 @@ impl Devices {
             Some((spec, _)) => spec.capacity(each).expect("it was asked before"),
             None => each,
         }
+    }
+
+    /// Bytes of memory that the models take, about.
+    pub fn memory(&self) -> Bytes {
+        let spec = self.host.as_ref().map(|(spec, _)| spec);
+        let members = spec.and_then(|spec| spec.volume.as_ref()).map_or(1, |own| own.members);
+        Bytes(self.profile.memory().0.saturating_mul(members as u64))
     }
 
     /// The model.

@@ -28,7 +28,7 @@ use crate::Error;
 use crate::assumed::Count;
 use crate::cost::{Asked, Cost};
 use crate::file::{Scenario, StudyFile, devices_above};
-use crate::profiles::read_profile;
+use crate::profiles::read_device;
 
 /// The place that is no emulated device.
 pub const HERE: &str = "here";
@@ -160,8 +160,8 @@ impl Place {
     }
 
     fn of(scenario: &Scenario, asked: &Asked) -> Result<Self, Error> {
-        let data = read_profile(&scenario.profile)?;
-        let log = scenario.log.as_deref().map(read_profile).transpose()?;
+        let data = read_device(&scenario.profile)?;
+        let log = scenario.log.as_deref().map(read_device).transpose()?;
         let cost_of = |profile: &Profile, size, host: Option<&toml::Table>| {
             let one = |size| Cost::of(profile.cost.as_ref(), size, asked.years);
             let Some(spec) = devices_above(host).ok().flatten() else { return one(size) };

@@ -10,7 +10,7 @@ use super::{Figures, KindFigures, Place, Predicted};
 use crate::Error;
 use crate::host_stack::Devices;
 use crate::predictions::{ask, here, read_run};
-use crate::profiles::read_profile;
+use crate::profiles::read_device;
 
 /// What the load that was captured as `prefix` does at a place, on processors so many times as
 /// fast.
@@ -37,7 +37,7 @@ fn in_virtual_time(
 ) -> Result<Option<Predicted>, Error> {
     let devices = |profile: &str, host: Option<&str>| {
         let spec = host.map(|text| host::Spec::from_toml(text, "host")).transpose()?;
-        Devices::new(read_profile(profile)?, spec.as_ref())
+        Devices::new(read_device(profile)?, spec.as_ref())
     };
     let own = devices(&place.profile, place.host.as_deref())?;
     let log = place.log.as_ref().map(|log| devices(log, place.log_host.as_deref())).transpose()?;

@@ -406,6 +406,9 @@ pub struct Sim {
     /// Closed loop: each actor of a captured trace waits for the simulated device
     #[arg(long)]
     pub closed: bool,
+    /// Leave requests due before this out of all times and rates: they only warm the devices up
+    #[arg(long, value_name = "TIME", default_value = "0s", conflicts_with = "closed")]
+    pub warm_up: Nanos,
     /// Seed of the simulated noise
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

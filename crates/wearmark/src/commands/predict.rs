@@ -3,7 +3,7 @@
 use predict::Question;
 use study::host_stack::Devices;
 use study::predictions::{ask, page, text};
-use study::profiles::read_profile;
+use study::profiles::read_device;
 
 use super::{Context, Outcome, output};
 use crate::cli::Predict;
@@ -31,7 +31,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
     let host = super::devices_of(arguments.host.as_deref(), KEPT)?;
     let log_host = super::devices_of(arguments.log_host.as_deref(), KEPT)?;
     let target = |name: &String, host: &Option<host::Spec>| -> anyhow::Result<Devices> {
-        Ok(Devices::new(read_profile(name)?, host.as_ref())?)
+        Ok(Devices::new(read_device(name)?, host.as_ref())?)
     };
     let targets: anyhow::Result<Vec<_>> =
         arguments.on.iter().map(|name| target(name, &host)).collect();

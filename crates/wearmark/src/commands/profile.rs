@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use profile::{Difference, Profile, Side, disksim};
+use events::{Event, Sink, Warning};
+use profile::{DeviceSpec, Difference, Profile, Side, disksim};
+use report::format;
 use study::profiles::read_profile;
 use study::{published, run_dir};
 
@@ -15,10 +17,13 @@ use crate::failure::Advice;
 pub fn run(command: ProfileCommand, context: &Context) -> anyhow::Result<Outcome> {
     match command {
         ProfileCommand::List => list(context)?,
-        ProfileCommand::Show { profile } => output::print(&read_profile(&profile)?.to_toml())?,
+        ProfileCommand::Show { profile } => show(&read_profile(&profile)?, context)?,
         ProfileCommand::Check { profile: Some(profile), published: false, .. } => {
             let checked = read_profile(&profile)?;
             output::print(&format!("{profile}: '{}' is a valid profile\n", checked.name()))?;
+            if let Some(warning) = contradiction(&checked) {
+                context.view.emit(Event::Warning(warning));
+            }
         }
         ProfileCommand::Check { profile: Some(profile), seed, .. } => {
             check_published(&read_profile(&profile)?, seed, context)?;
@@ -30,6 +35,43 @@ pub fn run(command: ProfileCommand, context: &Context) -> anyhow::Result<Outcome
         }
     }
     Ok(Outcome::Fine)
+}
+
+/// The file, below comments with what follows from it.
+fn show(profile: &Profile, context: &Context) -> anyhow::Result<()> {
+    if context.json {
+        return output::json(profile);
+    }
+    let mut text = String::new();
+    if let DeviceSpec::Flash(spec) = &profile.device {
+        let parameters = spec.parameters();
+        let of = |bytes: f64| format::bytes(bytes);
+        let raw =
+            parameters.geometry.page_count() as f64 * f64::from(parameters.geometry.page_bytes);
+        text = format!(
+            "# {} of {} of flash can be addressed: over-provisioning {:.1} % of the flash, {:.1} % \
+             of the capacity.\n# A simulation takes about {} of memory.\n\n",
+            of(parameters.capacity().0 as f64),
+            of(raw),
+            100.0 * parameters.over_provisioning(),
+            100.0 * parameters.spare_over_logical(),
+            of(profile.memory().0 as f64),
+        );
+    }
+    output::print(&(text + &profile.to_toml()))
+}
+
+/// Whether what its maker states of its life does not fit together.
+fn contradiction(profile: &Profile) -> Option<Warning> {
+    let ratio = profile.endurance.as_ref()?.contradiction()?;
+    let message = format!(
+        "endurance.written_tb is {ratio:.2} of what endurance.drive_writes_per_day comes to: \
+         lives are told by written_tb"
+    );
+    Some(Warning::new("profile", "rating_contradicts", message).with_hint(
+        "the two may belong to drives of different sizes or years: see endurance.size and \
+         endurance.years",
+    ))
 }
 
 fn list(context: &Context) -> anyhow::Result<()> {

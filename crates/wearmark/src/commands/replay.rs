@@ -7,7 +7,7 @@ use events::Sink;
 use io::target::TargetSpec;
 use probe::replay::{Certificate, Mode, ReplayOptions, Replayed};
 use report::format;
-use study::profiles::read_profile;
+use study::profiles::read_device;
 use study::stages::replay::{first, mode};
 use study::validation::{self, Sides};
 use units::Rate;
@@ -125,7 +125,7 @@ fn certificate(certificate: &Certificate) -> String {
 /// `wearmark validate`
 pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<Outcome> {
     let trace = first(read(&arguments.input, context)?.trace, arguments.duration);
-    let profile = read_profile(&arguments.profile)?;
+    let profile = read_device(&arguments.profile)?;
     let mut runs = Vec::new();
     for _ in 0..2 {
         let target = target(&arguments.target, arguments.i_will_lose_data.as_deref());

@@ -7,7 +7,7 @@ use report::Page;
 use serde::Serialize;
 use study::compare::{Compared, Comparison, Simulated, compare, page, text, write_timeline};
 use study::host_stack::{self, Devices, Host};
-use study::profiles::read_profile;
+use study::profiles::read_device;
 
 use super::trace::input::read;
 use super::{Context, Outcome, output};
@@ -56,6 +56,7 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
             targets: &stack.devices,
             seed: arguments.seed,
             closed: arguments.closed,
+            warm_up_ns: arguments.warm_up.0,
             threads: arguments
                 .threads
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, NonZero::get)),
@@ -90,7 +91,7 @@ fn stacks(arguments: &Sim) -> anyhow::Result<Vec<Stack>> {
     }
     let mut profiles = Vec::new();
     for name in &arguments.profile {
-        let profile = read_profile(name)?;
+        let profile = read_device(name)?;
         profiles.push(if arguments.no_cache { profile.without_cache() } else { profile });
     }
     if arguments.host.is_empty() {

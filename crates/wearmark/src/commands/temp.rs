@@ -4,7 +4,7 @@ use std::path::Path;
 
 use spill::{Keys, Rows};
 use study::host_stack::Devices;
-use study::profiles::read_profile;
+use study::profiles::read_device;
 use study::temp::{Measured, Place, Sweep, Task, page, sweep, text};
 
 use super::{Context, Outcome, output};
@@ -52,7 +52,7 @@ fn planned(task: Task, arguments: &TempSweep) -> anyhow::Result<Sweep> {
     let direct = "temporary files are read and written past the page cache";
     let host = super::devices_of(arguments.host.as_deref(), direct)?;
     for name in &arguments.profile {
-        places.push(Place::Model(Box::new(Devices::new(read_profile(name)?, host.as_ref())?)));
+        places.push(Place::Model(Box::new(Devices::new(read_device(name)?, host.as_ref())?)));
     }
     if places.is_empty() {
         places.push(directory(Path::new(".")));

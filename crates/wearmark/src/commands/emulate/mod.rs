@@ -13,7 +13,7 @@ use events::{Ending, Event, Sink as _, Warning};
 use profile::Profile;
 use serde::Serialize;
 use study::host_stack::Devices;
-use study::profiles::read_profile;
+use study::profiles::read_device;
 use units::Nanos;
 
 use super::{Context, Outcome, output};
@@ -121,7 +121,7 @@ fn devices(
     }
     let mut devices: Vec<Device> = Vec::new();
     for (index, name) in arguments.profile.iter().enumerate() {
-        let profile: Profile = read_profile(name)?;
+        let profile: Profile = read_device(name)?;
         let served = if arguments.no_cache { profile.without_cache() } else { profile.clone() };
         let host = arguments.host.get(index).or(arguments.host.first());
         let host = host.filter(|path| path.as_os_str() != "none");

@@ -7,7 +7,7 @@ use ::emulate::{Emulation, Faults, Status};
 use profile::Profile;
 use serde_json::json;
 use study::host_stack::Devices;
-use study::profiles::read_profile;
+use study::profiles::read_device;
 use units::{Bytes, Nanos};
 
 use crate::cli::{EmulateSet, EmulateStatus};
@@ -105,7 +105,7 @@ impl Unit {
                 .split_once('=')
                 .ok_or_else(|| format!("'{change}': a change is NAME=VALUE"))?;
             match name {
-                "profile" => profile = read_profile(value).map_err(|error| error.to_string())?,
+                "profile" => profile = read_device(value).map_err(|error| error.to_string())?,
                 "stall" | "fail" | "fail-range" => {
                     let elapsed = emulation.elapsed();
                     order_fault(&mut faults, name, value, elapsed)

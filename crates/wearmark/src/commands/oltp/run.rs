@@ -8,7 +8,7 @@ use capture::server::TransactionIo;
 use report::format;
 use study::host_stack::Devices;
 use study::observe::Capture;
-use study::profiles::read_profile;
+use study::profiles::read_device;
 use study::runs::{Made, Run, RunSet, Target, make, page};
 use virtual_time::{Computing, World};
 
@@ -88,7 +88,7 @@ fn world(arguments: &OltpRun, seed: u64) -> anyhow::Result<Option<Arc<World>>> {
     let Simulated { on, host, processors, speed } = &arguments.simulated;
     let Some(name) = on else { return Ok(None) };
     let host = crate::commands::devices_of(host.as_deref(), KEPT)?;
-    let devices = Devices::new(read_profile(name)?, host.as_ref())?;
+    let devices = Devices::new(read_device(name)?, host.as_ref())?;
     let here = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let settings = virtual_time::Settings {
         processors: processors.unwrap_or(here),

@@ -18,8 +18,8 @@ use super::host::Host;
 use super::map_cache::MapCache;
 use super::store::Store;
 use crate::Counter;
-use crate::flash::Counts;
 use crate::flash::gc::Victim;
+use crate::flash::{Counts, Wear};
 use crate::observe::Cause;
 
 /// What an operation on a page is for.
@@ -341,6 +341,7 @@ impl<V: Victim> Engine<V> {
         }
         (0..map_pages).for_each(|page| self.put(self.logical_pages + page));
         self.store.counts = Counts::default();
+        self.store.blocks.forget_wear();
     }
 
     /// Writes `lpn` at once and cleans its plane as that demands.
@@ -359,6 +360,7 @@ impl<V: Victim> Engine<V> {
         let counter = |name, value| Counter { name, value };
         let page = u64::from(self.store.geometry.page_bytes);
         let programmed = counts.programmed_pages() + self.map_pages_written;
+        let wear = Wear::of(&self.store.blocks, None);
         let mut all = vec![
             counter("host_programmed_pages", counts.host_pages),
             counter("nand_written_bytes", programmed * page),
@@ -370,6 +372,9 @@ impl<V: Victim> Engine<V> {
             counter("erased_blocks", counts.erased_blocks),
             counter("victim_blocks", counts.victims),
             counter("suspended_operations", self.suspends),
+            counter("retired_blocks", u64::from(wear.retired_blocks)),
+            counter("least_worn_block_erases", u64::from(wear.erases_min)),
+            counter("most_worn_block_erases", u64::from(wear.erases_max)),
         ];
         if let Some(cache) = &self.map_cache {
             all.push(counter("map_cache_hits", cache.hits));
