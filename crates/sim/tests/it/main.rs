@@ -11,4 +11,5 @@ mod queueing;
 mod replay;
 mod timeline;
 mod transactions;
+mod trims;
 mod warm_up;

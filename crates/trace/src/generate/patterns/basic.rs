@@ -9,19 +9,19 @@ pub(super) const PATTERNS: &[NamedPattern] = &[
     NamedPattern {
         name: "random",
         what: "uniformly random requests",
-        options: &[RATE, ARRIVALS, SIZE, RANGE, READS],
+        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, TRIMS],
         build: |options| workload(options, Addresses::Random),
     },
     NamedPattern {
         name: "sequential",
         what: "one request behind the other",
-        options: &[RATE, ARRIVALS, SIZE, RANGE, READS],
+        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, TRIMS],
         build: |options| workload(options, Addresses::Sequential),
     },
     NamedPattern {
         name: "strided",
         what: "every request a fixed number of requests after the one before",
-        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, STRIDE],
+        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, TRIMS, STRIDE],
         build: |options| {
             workload(
                 options,
@@ -32,7 +32,7 @@ pub(super) const PATTERNS: &[NamedPattern] = &[
     NamedPattern {
         name: "zipf",
         what: "popularity of rank r proportional to r^-exponent, spread over the range",
-        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, EXPONENT],
+        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, TRIMS, EXPONENT],
         build: |options| {
             let exponent = options.number("exponent")?;
             workload(options, Addresses::Zipf { exponent, permuted: true })
@@ -41,7 +41,7 @@ pub(super) const PATTERNS: &[NamedPattern] = &[
     NamedPattern {
         name: "hot-cold",
         what: "a share of the accesses goes to a share of the range",
-        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, HOT_ACCESSES, HOT_RANGE],
+        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, TRIMS, HOT_ACCESSES, HOT_RANGE],
         build: |options| {
             let access_share = options.number("hot-accesses")?;
             let range_share = options.number("hot-range")?;
@@ -51,7 +51,7 @@ pub(super) const PATTERNS: &[NamedPattern] = &[
     NamedPattern {
         name: "hotspots",
         what: "equal hotspots, evenly spread, on top of uniform requests",
-        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, SPOTS, HOT_ACCESSES, HOT_RANGE],
+        options: &[RATE, ARRIVALS, SIZE, RANGE, READS, TRIMS, SPOTS, HOT_ACCESSES, HOT_RANGE],
         build: |options| {
             let count = options.count("spots")?.clamp(1, 1024);
             let spot = |index| Hotspot {
@@ -65,6 +65,8 @@ pub(super) const PATTERNS: &[NamedPattern] = &[
     },
 ];
 
+const TRIMS: PatternOption =
+    option("trims", "0", "share of trims, 0 to 1; the rest of reads and trims are writes");
 const STRIDE: PatternOption =
     option("stride", "16", "requests from one to the next; may be negative");
 const EXPONENT: PatternOption = option("exponent", "0.99", "exponent of the popularity");
@@ -76,7 +78,10 @@ fn workload(options: &Options, addresses: Addresses) -> Result<Workload, Invalid
     let stream = StreamLoad {
         name: "data".to_owned(),
         share: 1.0,
-        ops: Ops::independent(options.number("reads")?),
+        ops: Ops {
+            trim_share: options.number("trims")?,
+            ..Ops::independent(options.number("reads")?)
+        },
         start_bytes: 0,
         range_bytes: options.bytes("range")?,
         slot_bytes: 0,
