@@ -153,7 +153,7 @@ fn roomy() -> Histogram {
 }
 
 /// The form of a histogram that is saved.
-pub(crate) fn distribution(histogram: &Histogram) -> Distribution {
+pub fn distribution(histogram: &Histogram) -> Distribution {
     Distribution {
         count: histogram.count(),
         mean_ns: histogram.mean(),

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use model::Device;
 use profile::linear::Pattern;
@@ -28,6 +29,8 @@ pub struct Synthetic {
     pub flush_each_write: bool,
     /// Requests issued before counting starts.
     pub warm_up_requests: u64,
+    /// When the first request is issued: not before the clock of the device, ns.
+    pub start_ns: u64,
     /// Decides addresses and the order of reads and writes.
     pub seed: u64,
 }
@@ -42,6 +45,7 @@ impl Synthetic {
             range_bytes: 1 << 30,
             flush_each_write: false,
             warm_up_requests: 0,
+            start_ns: 0,
             seed: 1,
         }
     }
@@ -64,6 +68,12 @@ pub struct DepthOutcome {
     pub writes: Histogram,
     /// Of flushes.
     pub flushes: Histogram,
+    /// Of reads and writes, by the window that they completed in; none where requests were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Histogram>,
+    /// When the last request completed, ns.
+    #[serde(default)]
+    pub end_ns: u64,
 }
 
 /// Keeps `depth` requests outstanding on `device` until `count` have been counted.
@@ -73,19 +83,28 @@ pub fn closed_loop_depth(
     depth: usize,
     count: u64,
 ) -> DepthOutcome {
-    let depth = depth.max(1);
-    let mut slots = Slots {
-        load,
-        source: Source::new(load),
-        ready: (0..depth).map(|slot| Reverse((0, slot))).collect(),
-        waiting: vec![(Source::flush(0), false); depth],
-        owes_flush: vec![false; depth],
-        issues: load.warm_up_requests + count,
-        issued: 0,
-        counted_from: 0,
-        last: 0,
-        outcome: DepthOutcome::default(),
-    };
+    let mut slots = Slots::new(load, depth);
+    slots.issues = load.warm_up_requests + count;
+    serve(device, &mut slots);
+    slots.finish()
+}
+
+/// Keeps `depth` requests outstanding on `device` until the end of `span_ns`, and counts what
+/// completes within it, in so many `windows`: what a probe of a real disk does.
+///
+/// # Panics
+/// Where the span is empty or begins before the load, or there are no windows.
+pub fn closed_loop_span(
+    device: &mut dyn Device,
+    load: Synthetic,
+    depth: usize,
+    span_ns: Range<u64>,
+    windows: usize,
+) -> DepthOutcome {
+    assert!(load.start_ns <= span_ns.start && span_ns.start < span_ns.end && windows > 0);
+    let mut slots = Slots::new(load, depth);
+    slots.outcome.windows = vec![Histogram::new(); windows];
+    slots.span_ns = Some(span_ns);
     serve(device, &mut slots);
     slots.finish()
 }
@@ -103,13 +122,19 @@ struct Slots {
     issued: u64,
     counted_from: u64,
     last: u64,
+    /// Where time decides what is issued and counted, and not `issues`.
+    span_ns: Option<Range<u64>>,
     outcome: DepthOutcome,
 }
 
 impl Users for Slots {
     fn next_issue(&mut self) -> Option<u64> {
         while let Some(Reverse((now, slot))) = self.ready.peek().copied() {
-            if self.issued < self.issues || self.owes_flush[slot] {
+            let goes_on = match &self.span_ns {
+                Some(span) => now < span.end,
+                None => self.issued < self.issues,
+            };
+            if goes_on || self.owes_flush[slot] {
                 return Some(now);
             }
             self.ready.pop();
@@ -126,7 +151,7 @@ impl Users for Slots {
             if self.owes_flush[slot] { Source::flush(now) } else { self.source.next(now) };
         self.owes_flush[slot] = self.load.flush_each_write && request.op == Op::Write;
         self.issued += u64::from(request.op != Op::Flush);
-        let counted = self.issued > self.load.warm_up_requests;
+        let counted = self.issued > self.load.warm_up_requests || self.span_ns.is_some();
         self.waiting[slot] = (request, counted);
         (slot as u64, Nanos(now), request)
     }
@@ -134,10 +159,17 @@ impl Users for Slots {
     fn completed(&mut self, ticket: u64, at: u64) {
         let slot = ticket as usize;
         let (request, counted) = self.waiting[slot];
-        if counted {
+        self.outcome.end_ns = self.outcome.end_ns.max(at);
+        let within = self.span_ns.as_ref().is_none_or(|span| span.contains(&at));
+        if counted && within {
             self.outcome.requests += u64::from(request.op != Op::Flush);
             self.last = self.last.max(at);
             let time = at - request.due.0;
+            if let Some(span) = self.span_ns.as_ref().filter(|_| request.op != Op::Flush) {
+                let windows = self.outcome.windows.len() as u64;
+                let window = (at - span.start) * windows / (span.end - span.start);
+                self.outcome.windows[window as usize].record(time);
+            }
             match request.op {
                 Op::Read => self.outcome.reads.record(time),
                 Op::Flush => self.outcome.flushes.record(time),
@@ -149,9 +181,29 @@ impl Users for Slots {
 }
 
 impl Slots {
+    fn new(load: Synthetic, depth: usize) -> Self {
+        let depth = depth.max(1);
+        Self {
+            load,
+            source: Source::new(load),
+            ready: (0..depth).map(|slot| Reverse((load.start_ns, slot))).collect(),
+            waiting: vec![(Source::flush(0), false); depth],
+            owes_flush: vec![false; depth],
+            issues: 0,
+            issued: 0,
+            counted_from: load.start_ns,
+            last: load.start_ns,
+            span_ns: None,
+            outcome: DepthOutcome::default(),
+        }
+    }
+
     fn finish(self) -> DepthOutcome {
         let mut outcome = self.outcome;
-        outcome.elapsed_ns = self.last - self.counted_from.min(self.last);
+        outcome.elapsed_ns = match self.span_ns {
+            Some(span) => span.end - span.start,
+            None => self.last - self.counted_from.min(self.last),
+        };
         if outcome.elapsed_ns > 0 {
             outcome.iops = outcome.requests as f64 * 1e9 / outcome.elapsed_ns as f64;
             outcome.bytes_per_s = outcome.iops * f64::from(self.load.size_bytes);

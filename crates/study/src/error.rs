@@ -92,6 +92,20 @@ pub enum Error {
         /// What there is.
         free: units::Bytes,
     },
+    /// A modelled device that is smaller than what is to be probed of it.
+    #[error(
+        "{profile} holds {}, less than the {} to be measured",
+        report::format::bytes(capacity.0 as f64),
+        report::format::bytes(range.0 as f64)
+    )]
+    RangeBeyondDevice {
+        /// The profile's name.
+        profile: String,
+        /// What was asked.
+        range: units::Bytes,
+        /// What it holds.
+        capacity: units::Bytes,
+    },
     /// A host stack cannot be used.
     #[error(transparent)]
     Host(#[from] host::Error),
@@ -219,6 +233,7 @@ impl Hint for Error {
                 "name a file that wearmark wrote, such as the measurements.json of 'wearmark \
                  probe' or what 'wearmark oltp run --save FILE' keeps"
             }
+            Self::RangeBeyondDevice { .. } => "choose a smaller --range",
             Self::NoMemory { .. } => {
                 "a slice of the device with all of its dies answers alike: set a smaller \
                  device.geometry.blocks_per_plane, and scale what the trace touches"

@@ -23,6 +23,7 @@ pub mod error;
 pub mod file;
 pub mod host_stack;
 pub mod machine;
+pub mod modelled_probe;
 pub mod observe;
 pub mod page;
 mod partial;

@@ -12,13 +12,17 @@ use crate::curves::{slower, slower_axis, thinned};
 const LOADS: [(&str, f64); 3] = [("read", 1.0), ("mixed 50/50", 0.5), ("write", 0.0)];
 
 /// Builds the section.
-pub fn section(measured: &Measurements, lines: &[FittedLine]) -> Section {
+pub fn section(title: &str, measured: &Measurements, lines: &[FittedLine]) -> Section {
     let cells = Cells(&measured.cells);
     let target = &measured.target;
-    Section::new("probe", "Your disk")
+    let how = match target.kind.as_str() {
+        "model" => "Measured in virtual time",
+        _ => "Measured past the page cache",
+    };
+    Section::new("probe", title)
         .paragraph(format!(
-            "Measured past the page cache on {} of {}; every cell is a workload held for a while, \
-             and cells measured more than once are merged.",
+            "{how} on {} of {}; every cell is a workload held for a while, and cells measured \
+             more than once are merged.",
             format::bytes(target.range_bytes as f64),
             target.path
         ))

@@ -10,6 +10,8 @@ mod validation;
 
 pub use places::ranking;
 
+use fit::FittedLine;
+use fit::measurement::Measurements;
 use report::{Page, format};
 
 use crate::Error;
@@ -20,6 +22,15 @@ use crate::result::{StudyResult, ValidationSummary, captured};
 use crate::run_dir::RunDir;
 use crate::runs::transactions;
 use crate::validation::Verdict;
+
+/// What a probe measured of a disk or of a model, as a page of its own.
+pub fn measured(measured: &Measurements, lines: &[FittedLine]) -> Page {
+    let target = &measured.target;
+    let is_model = target.kind == "model";
+    let what = if is_model { "A modelled device, probed" } else { "A disk, probed" };
+    let title = if is_model { "The device" } else { "Your disk" };
+    Page::new(what, target.path.clone()).section(device::section(title, measured, lines))
+}
 
 /// Builds the page of a run.
 pub fn page(run: &RunDir, result: &StudyResult) -> Result<Page, Error> {
@@ -70,7 +81,7 @@ fn simulated(page: Page, run: &RunDir, result: &StudyResult) -> Result<Page, Err
         .section(devices::section(result))
         .section(transactions::section(&oltp, Some(&accounts)))
         .section(validation::section(&checked))
-        .section(device::section(&measured, &fit.lines)))
+        .section(device::section("Your disk", &measured, &fit.lines)))
 }
 
 fn headline(page: Page, result: &StudyResult) -> Page {

@@ -182,7 +182,13 @@ pub enum Study {
 #[derive(Debug, Args)]
 pub struct Probe {
     /// A directory (a file is made in it and removed), a file, or a block device
-    pub target: PathBuf,
+    #[arg(required_unless_present = "profile", conflicts_with = "profile")]
+    pub target: Option<PathBuf>,
+    /// Measure the model of a device instead, in virtual time: a shipped profile's name or a TOML
+    /// file
+    #[arg(long, value_name = "PROFILE")]
+    #[arg(conflicts_with_all = ["i_will_lose_data", "plan", "dry_run"])]
+    pub profile: Option<String>,
     /// The target again, if what it holds may be overwritten
     #[arg(long, value_name = "TARGET")]
     pub i_will_lose_data: Option<PathBuf>,
@@ -201,6 +207,9 @@ pub struct Probe {
     /// Where the measurements go; an interrupted probe goes on from this file
     #[arg(long, short, default_value = "measurements.json")]
     pub output: PathBuf,
+    /// Write a page with curves and distributions
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 /// Plans of a probe.

@@ -133,7 +133,9 @@ fn files(command: &Command) -> Files<'_> {
         Command::Oltp(Oltp::Compare(compare)) => {
             Files::of([compare.old.as_path(), &compare.new]).and(Kind::Page, compare.html.as_ref())
         }
-        Command::Probe(probe) => Files::default().and(Kind::Measurements, Some(&probe.output)),
+        Command::Probe(probe) => Files::default()
+            .and(Kind::Measurements, Some(&probe.output))
+            .and(Kind::Page, probe.html.as_ref()),
         Command::Fit(fit) => {
             Files::of([fit.measurements.as_path()]).and(Kind::Toml, Some(&fit.output))
         }

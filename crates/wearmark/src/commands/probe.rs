@@ -10,7 +10,8 @@ use ::probe::{Options, PlanKind};
 use anyhow::Context as _;
 use events::Sink;
 use report::format;
-use study::run_dir;
+use study::profiles::read_device;
+use study::{modelled_probe, run_dir};
 
 use super::{Context, Outcome, output};
 use crate::cli::{Fit, Plan, Probe};
@@ -18,6 +19,7 @@ use crate::view::seconds;
 
 /// `wearmark probe`
 pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
+    let Some(target) = &arguments.target else { return modelled(arguments, context) };
     let partial = partial(&arguments.output);
     let mut options = Options {
         range_bytes: arguments.range.0,
@@ -27,7 +29,7 @@ pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
         },
         seed: arguments.seed,
         ..Options::new(TargetSpec {
-            path: arguments.target.clone(),
+            path: target.clone(),
             i_will_lose_data: arguments.i_will_lose_data.clone(),
         })
     };
@@ -48,19 +50,41 @@ pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
         eprintln!("Stopped; the same command goes on from {}.", partial.display());
         return Ok(Outcome::Interrupted);
     }
-    let text = serde_json::to_vec(&measured)?;
-    run_dir::write_atomically(&arguments.output, &text)?;
+    finish(&measured, arguments, context)?;
     let _ = std::fs::remove_file(&partial);
+    Ok(Outcome::Fine)
+}
+
+/// The same cells on a model.
+fn modelled(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
+    let name = arguments.profile.as_deref().expect("one of the two is required");
+    let profile = read_device(name)?;
+    let probe = modelled_probe::probe;
+    match probe(&profile, arguments.range, arguments.seed, &context.view)? {
+        Some(measured) => finish(&measured, arguments, context).map(|()| Outcome::Fine),
+        None => Ok(Outcome::Interrupted),
+    }
+}
+
+/// Keeps and shows what was measured.
+fn finish(measured: &Measurements, arguments: &Probe, context: &Context) -> anyhow::Result<()> {
+    run_dir::write_atomically(&arguments.output, &serde_json::to_vec(measured)?)?;
+    if let Some(path) = &arguments.html {
+        // Without lines the curves still stand: a fit that fails says so when it is asked for.
+        let options = FitOptions { seed: 1, name: "fitted".to_owned() };
+        let lines = ::fit::fit(measured, &options).map_or_else(|_| Vec::new(), |fit| fit.lines);
+        let page = study::page::measured(measured, &lines);
+        run_dir::write_atomically(path, report::html(&page).as_bytes())?;
+    }
     if context.json {
-        output::json(&measured)?;
+        output::json(measured)
     } else {
         let next = format!(
             "\nSaved to {out}. Next: wearmark fit {out}\n",
             out = arguments.output.display()
         );
-        output::print(&(table(&measured) + &next))?;
+        output::print(&(table(measured) + &next))
     }
-    Ok(Outcome::Fine)
 }
 
 /// Where cells are kept until the plan is done.
