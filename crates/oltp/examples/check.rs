@@ -1,4 +1,4 @@
-//! Checks the twelve consistency conditions of a database and prints how long it took:
+//! Checks the consistency conditions of a database and prints how long it took:
 //! `check FILE`.
 
 use std::error::Error;

@@ -17,6 +17,8 @@ pub const LAYOUT: i64 = 1;
 pub struct Meta {
     /// What was loaded.
     pub dataset: Dataset,
+    /// The seed of the load: what it wrote can be worked out again.
+    pub seed: u64,
     /// The constant of last names at load (order entry).
     pub c_last_load: u32,
     /// Runs since the load.
@@ -26,15 +28,15 @@ pub struct Meta {
 impl Meta {
     /// Of a fresh load.
     pub fn of_load(dataset: Dataset, seed: u64) -> Self {
-        Self { dataset, c_last_load: Constants::for_load(seed).c_last, runs: 0 }
+        Self { dataset, seed, c_last_load: Constants::for_load(seed).c_last, runs: 0 }
     }
 
     /// The rows of the table.
-    pub fn rows(&self, seed: u64) -> Vec<(&'static str, i64)> {
+    pub fn rows(&self) -> Vec<(&'static str, i64)> {
         let mut rows = vec![
             ("layout", LAYOUT),
             ("workload", self.dataset.workload() as i64),
-            ("seed", seed as i64),
+            ("seed", self.seed as i64),
             ("runs", self.runs as i64),
         ];
         match self.dataset {
@@ -87,7 +89,8 @@ impl Meta {
             Some(Workload::OrderEntry) => number("c_last_load")?,
             _ => 0,
         };
-        Ok(Self { dataset, c_last_load, runs: value("runs")? as u64 })
+        let (seed, runs) = (value("seed")? as u64, value("runs")? as u64);
+        Ok(Self { dataset, seed, c_last_load, runs })
     }
 }
 
@@ -103,13 +106,13 @@ mod tests {
             Dataset::Commit(CommitScale { rows: 10 }),
         ] {
             let meta = Meta { runs: 4, ..Meta::of_load(dataset, 9) };
-            let rows = meta.rows(9);
+            let rows = meta.rows();
             let missing = || Error::Option { option: "key", value: String::new(), why: "missing" };
             let mut value = |key: &str| {
                 rows.iter().find(|(k, _)| *k == key).map(|(_, value)| *value).ok_or_else(missing)
             };
             let read = Meta::read(&mut value).unwrap();
-            assert_eq!((read.dataset, read.runs), (dataset, 4));
+            assert_eq!((read.dataset, read.seed, read.runs), (dataset, 9, 4));
         }
     }
 }

@@ -321,7 +321,7 @@ impl<S: Loader> Job<'_, S> {
         for sql in S::procedures(self.dataset.workload()) {
             S::execute(connection, sql).map_err(self.failed("creating the procedures"))?;
         }
-        let meta = Meta::of_load(self.dataset, self.seed).rows(self.seed);
+        let meta = Meta::of_load(self.dataset, self.seed).rows();
         let meta: Vec<String> =
             meta.iter().map(|(key, value)| format!("('{key}', {value})")).collect();
         let insert = format!("INSERT INTO wearmark_meta VALUES {}", meta.join(", "));

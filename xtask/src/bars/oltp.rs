@@ -34,7 +34,7 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
     let rate = figure(&loaded, "W/min", "W/min")?;
     sitting.add("loading 10 W, one core", rate, "W/min", Target::AtLeast(10.0));
     let check_s: f64 = seconds.trim_end_matches(" s").parse()?;
-    sitting.add("twelve conditions at 10 W", check_s, "s", Target::AtMost(15.0));
+    sitting.add("conditions at 10 W", check_s, "s", Target::AtMost(15.0));
     sitting.add("client share of CPU", median(shares), "share", Target::AtMost(0.15));
     sitting.add("lost to capture, database", median(lost.0), "share", Target::AtMost(0.03));
     let block_layer = median(lost.1);

@@ -1,16 +1,20 @@
-//! The twelve conditions of order entry (TPC-C 5.11 clause 3.3.2), in SQL that every DBMS here
-//! takes.
+//! The twelve conditions of order entry (TPC-C 5.11 clause 3.3.2), and five of our own for what
+//! those do not look at: stock, the counters of customers, items, rows that are missing. In SQL
+//! that every DBMS here takes.
 //!
-//! Two temporary tables, [`SUMS`], each from one pass over the large tables, set beside each other
+//! Temporary tables, [`SUMS`], each from one pass over the large tables, set beside each other
 //! what the conditions compare. Both have a row for every key that either side has, with 0 for the
 //! side that is missing, so a row that is missing altogether is found too. Where a side can still
 //! be null, `coalesce(a <> b, TRUE)` counts as a difference: the DBMSs share no null-safe operator.
 
 use super::Condition;
 
-/// Temporary tables and their queries: orders beside the sums of their lines, and customers beside
-/// the sums of their orders and payments.
-pub(super) const SUMS: [(&str, &str); 2] = [
+/// Conditions of the specification; what follows them is ours.
+pub(super) const SPECIFIED: u32 = 12;
+
+/// Temporary tables and their queries: orders beside the sums of their lines, customers beside the
+/// sums of their orders and payments, stock beside the lines that were entered since the load.
+pub(super) const SUMS: [(&str, &str); 3] = [
     (
         "order_sum",
         "SELECT w, d, o, sum(entered) AS entered, max(c) AS c, max(carrier) AS carrier, \
@@ -28,19 +32,38 @@ pub(super) const SUMS: [(&str, &str); 2] = [
     (
         "customer_sum",
         "SELECT w, d, c, sum(known) AS known, sum(balance) AS balance, \
-             sum(ytd_payment) AS ytd_payment, sum(delivered) AS delivered, sum(paid) AS paid FROM (\
+             sum(ytd_payment) AS ytd_payment, sum(delivered) AS delivered, sum(paid) AS paid, \
+             sum(payment_cnt) AS payment_cnt, sum(payments) AS payments, \
+             sum(delivery_cnt) AS delivery_cnt, sum(deliveries) AS deliveries FROM (\
          SELECT c_w_id AS w, c_d_id AS d, c_id AS c, 1 AS known, c_balance AS balance, \
-             c_ytd_payment AS ytd_payment, 0 AS delivered, 0 AS paid FROM customer \
-         UNION ALL SELECT w, d, c, 0, 0, 0, delivered, 0 FROM order_sum \
+             c_ytd_payment AS ytd_payment, 0 AS delivered, 0 AS paid, \
+             c_payment_cnt AS payment_cnt, 0 AS payments, c_delivery_cnt AS delivery_cnt, \
+             0 AS deliveries FROM customer \
+         UNION ALL SELECT w, d, c, 0, 0, 0, delivered, 0, 0, 0, 0, \
+             CASE WHEN carrier IS NOT NULL AND o > {loaded} THEN 1 ELSE 0 END FROM order_sum \
              WHERE entered > 0 AND line_count > 0 \
-         UNION ALL SELECT h_c_w_id, h_c_d_id, h_c_id, 0, 0, 0, 0, h_amount FROM history) AS sides \
+         UNION ALL SELECT h_c_w_id, h_c_d_id, h_c_id, 0, 0, 0, 0, h_amount, 0, 1, 0, 0 \
+             FROM history) AS sides \
          GROUP BY w, d, c",
+    ),
+    (
+        "stock_sum",
+        "SELECT w, i, sum(order_cnt) AS order_cnt, sum(ytd) AS ytd, sum(remote_cnt) AS remote_cnt, \
+             sum(line_count) AS line_count, sum(quantity) AS quantity, sum(remote) AS remote FROM (\
+         SELECT s_w_id AS w, s_i_id AS i, s_order_cnt AS order_cnt, s_ytd AS ytd, \
+             s_remote_cnt AS remote_cnt, 0 AS line_count, 0 AS quantity, 0 AS remote FROM stock \
+         UNION ALL SELECT ol_supply_w_id, ol_i_id, 0, 0, 0, count(*), sum(ol_quantity), \
+             sum(CASE WHEN ol_supply_w_id <> ol_w_id THEN 1 ELSE 0 END) FROM order_line \
+             WHERE ol_o_id > {orders} GROUP BY ol_supply_w_id, ol_i_id) AS sides \
+         GROUP BY w, i",
     ),
 ];
 
-/// What must hold, and the queries for what violates it. `{before_runs}` stands for 1 or 0 and
-/// `{loaded}` for the orders that each district had delivered at load.
-pub(super) const CONDITIONS: [Condition; 12] = [
+/// What must hold, and the queries for what violates it. `{before_runs}` stands for 1 or 0,
+/// `{orders}` for the orders that each district had at load and `{loaded}` for those of them that
+/// were delivered; `{warehouses}` to `{items}` are rows of a table, `{images}` to `{texts}` sums
+/// over the items as they were loaded.
+pub(super) const CONDITIONS: [Condition; 17] = [
     (
         "W_YTD = sum(D_YTD)",
         &[
@@ -146,5 +169,40 @@ pub(super) const CONDITIONS: [Condition; 12] = [
         &["SELECT 'c_w_id', w, 'c_d_id', d, 'c_id', c, 'c_balance', balance, 'c_ytd_payment', \
            ytd_payment, 'delivered', delivered FROM customer_sum \
            WHERE known > 0 AND balance + ytd_payment <> delivered"],
+    ),
+    (
+        "S_ORDER_CNT, S_YTD, S_REMOTE_CNT = lines, quantity, remote lines of the orders entered",
+        &["SELECT 's_w_id', w, 's_i_id', i, 's_order_cnt', order_cnt, 'lines', line_count, \
+           's_ytd', ytd, 'quantity', quantity, 's_remote_cnt', remote_cnt, 'remote', remote \
+           FROM stock_sum \
+           WHERE order_cnt <> line_count OR ytd <> quantity OR remote_cnt <> remote"],
+    ),
+    (
+        "C_PAYMENT_CNT = rows of HISTORY of the customer",
+        &["SELECT 'c_w_id', w, 'c_d_id', d, 'c_id', c, 'c_payment_cnt', payment_cnt, 'payments', \
+           payments FROM customer_sum WHERE known > 0 AND payment_cnt <> payments"],
+    ),
+    (
+        "C_DELIVERY_CNT = orders of the customer delivered since the load",
+        &["SELECT 'c_w_id', w, 'c_d_id', d, 'c_id', c, 'c_delivery_cnt', delivery_cnt, \
+           'deliveries', deliveries FROM customer_sum \
+           WHERE known > 0 AND delivery_cnt <> deliveries"],
+    ),
+    (
+        "every warehouse, district, customer and stock row is there",
+        &["SELECT 'warehouses', w, 'districts', d, 'customers', c, 'stock', s FROM \
+           (SELECT count(*) AS w FROM warehouse) a, (SELECT count(*) AS d FROM district) b, \
+           (SELECT count(*) AS c FROM customer) e, (SELECT count(*) AS s FROM stock) f \
+           WHERE w <> {warehouses} OR d <> {districts} OR c <> {customers} OR s <> {stock}"],
+    ),
+    // Money is a number of cents or, where the DBMS has decimals, of their hundreds.
+    (
+        "items are as they were loaded",
+        &["SELECT 'items', n, 'sum(i_im_id)', images, 'sum(i_price)', prices, 'letters', texts \
+           FROM (SELECT count(*) AS n, coalesce(sum(i_im_id), 0) AS images, \
+           coalesce(sum(i_price), 0) AS prices, \
+           coalesce(sum(length(i_name) + length(i_data)), 0) AS texts FROM item) AS sums \
+           WHERE n <> {items} OR images <> {images} OR texts <> {texts} \
+           OR (prices <> {prices} AND prices * 100 <> {prices})"],
     ),
 ];

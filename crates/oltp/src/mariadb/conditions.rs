@@ -24,7 +24,7 @@ pub(super) fn check(
 ) -> Result<Vec<ConditionResult>, Error> {
     let failed = |doing: &'static str| move |source| server_error(place, doing, source);
     connection.execute(SNAPSHOT).map_err(failed("beginning the check"))?;
-    if let Some(sums) = sums(&meta.dataset, TEMPORARY) {
+    if let Some(sums) = sums(meta, TEMPORARY) {
         connection.execute(&sums).map_err(failed("summing up order lines"))?;
     }
     check_all(meta, &mut |sql| rows(connection, sql).map_err(failed("checking a condition")))

@@ -22,7 +22,7 @@ pub(super) fn check(
     let failed =
         |doing: &'static str| move |source| super::server_error(place, doing.to_owned(), source);
     connection.execute(BEGIN).map_err(failed("beginning the check"))?;
-    if let Some(sums) = sums(&meta.dataset, "CREATE TEMP TABLE {table} ON COMMIT DROP AS") {
+    if let Some(sums) = sums(meta, "CREATE TEMP TABLE {table} ON COMMIT DROP AS") {
         connection.execute(&sums).map_err(failed("summing up order lines"))?;
     }
     let mut query = |sql: &str| find(connection, sql).map_err(failed("checking a condition"));

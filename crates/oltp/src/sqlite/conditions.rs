@@ -17,7 +17,7 @@ pub fn check(database: &Path, vfs: Option<&str>) -> Result<Vec<ConditionResult>,
     let connection = open_read_only(database, vfs)?;
     let sqlite = |doing: &'static str| move |source| Error::sqlite(database, doing, source);
     connection.execute_batch("BEGIN").map_err(sqlite("beginning the check"))?;
-    if let Some(sums) = sums(&meta.dataset, "CREATE TEMP TABLE {table} AS") {
+    if let Some(sums) = sums(&meta, "CREATE TEMP TABLE {table} AS") {
         connection.execute_batch(&sums).map_err(sqlite("summing up order lines"))?;
     }
     check_all(&meta, &mut |sql| rows(&connection, sql).map_err(sqlite("checking a condition")))

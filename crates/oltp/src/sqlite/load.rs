@@ -197,7 +197,7 @@ fn finish(path: &Path, settings: &SqliteSettings) -> Result<(), Error> {
 }
 
 fn write_meta(connection: &Connection, dataset: Dataset, seed: u64) -> rusqlite::Result<()> {
-    for (key, value) in Meta::of_load(dataset, seed).rows(seed) {
+    for (key, value) in Meta::of_load(dataset, seed).rows() {
         connection.execute("INSERT INTO wearmark_meta VALUES (?1, ?2)", params![key, value])?;
     }
     Ok(())

@@ -35,7 +35,7 @@ fn each_condition_fails_on_its_defect() {
     planted(
         "UPDATE order_line SET ol_o_id = 999 WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 3 \
          AND ol_number = 1",
-        &[6, 7],
+        &[6, 7, 13],
     );
     planted("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_id = 5", &[4, 6]);
     planted(
@@ -51,7 +51,7 @@ fn each_condition_fails_on_its_defect() {
     );
     planted(
         "UPDATE orders SET o_carrier_id = 3 WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 60",
-        &[5, 7],
+        &[5, 7, 15],
     );
     planted(
         "UPDATE orders SET o_carrier_id = NULL WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 1",
@@ -70,19 +70,33 @@ fn each_condition_fails_on_its_defect() {
     planted("UPDATE order_line SET ol_amount = 5 WHERE ol_o_id = 1 AND ol_number = 1", &[10, 12]);
     planted("UPDATE history SET h_amount = h_amount + 1 WHERE rowid = 9", &[8, 9, 10]);
     planted("UPDATE history SET h_w_id = 2 WHERE rowid = 9", &[8, 9]);
-    planted("UPDATE history SET h_c_id = h_c_id + 1 WHERE rowid = 9", &[10]);
+    planted("UPDATE history SET h_c_id = h_c_id + 1 WHERE rowid = 9", &[10, 14]);
 }
 
 /// Rows that are missing altogether are found too: comparisons are null-safe.
 #[test]
 fn missing_rows_are_violations() {
-    planted("DELETE FROM warehouse WHERE w_id = 2", &[1, 8]);
-    planted("DELETE FROM district WHERE d_w_id = 2 AND d_id = 2", &[1, 2, 9]);
-    planted("DELETE FROM customer WHERE c_w_id = 2 AND c_d_id = 2 AND c_id = 3", &[10]);
+    planted("DELETE FROM warehouse WHERE w_id = 2", &[1, 8, 16]);
+    planted("DELETE FROM district WHERE d_w_id = 2 AND d_id = 2", &[1, 2, 9, 16]);
+    planted("DELETE FROM customer WHERE c_w_id = 2 AND c_d_id = 2 AND c_id = 3", &[10, 16]);
     planted("DELETE FROM orders WHERE o_w_id = 2 AND o_d_id = 2 AND o_id = 3", &[4, 6, 7, 11]);
     planted("DELETE FROM orders WHERE o_w_id = 2 AND o_d_id = 2", &[2, 4, 5, 6, 7, 11]);
-    planted("DELETE FROM history WHERE h_w_id = 1", &[8, 9, 10]);
+    planted("DELETE FROM history WHERE h_w_id = 1", &[8, 9, 10, 14]);
     planted("DELETE FROM order_line", &[4, 6]);
+}
+
+/// What the specification's conditions do not look at.
+#[test]
+fn stock_counters_and_items_are_looked_at() {
+    planted("DELETE FROM stock WHERE s_w_id = 2 AND s_i_id = 17", &[16]);
+    planted("UPDATE stock SET s_ytd = s_ytd + 1 WHERE s_w_id = 1 AND s_i_id = 5", &[13]);
+    planted("UPDATE stock SET s_order_cnt = 1 WHERE s_w_id = 1 AND s_i_id = 5", &[13]);
+    planted("UPDATE stock SET s_remote_cnt = 1 WHERE s_w_id = 1 AND s_i_id = 5", &[13]);
+    planted("UPDATE customer SET c_payment_cnt = 2 WHERE c_id = 4 AND c_d_id = 1", &[14]);
+    planted("UPDATE customer SET c_delivery_cnt = 1 WHERE c_id = 4 AND c_d_id = 1", &[15]);
+    planted("UPDATE item SET i_price = i_price + 1 WHERE i_id = 9", &[17]);
+    planted("UPDATE item SET i_data = '' WHERE i_id = 9", &[17]);
+    planted("DELETE FROM item WHERE i_id = 9", &[17]);
 }
 
 #[test]
@@ -126,6 +140,23 @@ fn condition_eleven_after_a_run() {
                   AND no_o_id = (SELECT max(no_o_id) FROM new_order WHERE no_d_id = 1)";
     database.sql().execute(defect, []).unwrap();
     assert!(violated(&path).contains(&11));
+    // Lines, payments and deliveries of the run are counted.
+    let last = "(SELECT max(o_id) FROM orders WHERE o_w_id = 1 AND o_d_id = 1)";
+    let defects = [
+        (
+            13,
+            format!(
+                "UPDATE order_line SET ol_quantity = 11 WHERE ol_d_id = 1 AND ol_o_id = {last}"
+            ),
+        ),
+        (14, "DELETE FROM history WHERE rowid = (SELECT max(rowid) FROM history)".to_owned()),
+        (15, "UPDATE customer SET c_delivery_cnt = 0 WHERE c_delivery_cnt > 0".to_owned()),
+    ];
+    for (number, defect) in defects {
+        assert!(!violated(&path).contains(&number), "{number} holds before {defect}");
+        assert!(database.sql().execute(&defect, []).unwrap() > 0, "{defect}");
+        assert!(violated(&path).contains(&number), "{defect}");
+    }
 }
 
 /// Each condition of bank and commit fails on its own defect.

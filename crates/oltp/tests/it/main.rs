@@ -71,7 +71,7 @@ pub(crate) fn load_options(settings: &SqliteSettings, scale: Scale) -> LoadOptio
 /// Numbers of the conditions that do not hold.
 pub(crate) fn violated(database: &Path) -> Vec<u32> {
     let results = oltp::sqlite::check(database, None).unwrap();
-    assert_eq!(results.len(), 12);
+    assert_eq!(results.len(), 17);
     results.iter().filter(|result| !result.holds).map(|result| result.number).collect()
 }
 

@@ -211,12 +211,12 @@ fn each_condition_fails_on_its_defect() {
         ("UPDATE orders SET o_ol_cnt = o_ol_cnt + 1 WHERE o_w_id = 1 AND o_id = 5", &[4, 6]),
         (
             "UPDATE orders SET o_carrier_id = 3 WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 60",
-            &[5, 7],
+            &[5, 7, 15],
         ),
         (
             "UPDATE order_line SET ol_o_id = 999 WHERE ol_w_id = 1 AND ol_d_id = 1 \
              AND ol_o_id = 3 AND ol_number = 1",
-            &[6, 7],
+            &[6, 7, 13],
         ),
         (
             "UPDATE order_line SET ol_delivery_d = NULL WHERE ol_w_id = 1 AND ol_d_id = 1 \
@@ -229,12 +229,17 @@ fn each_condition_fails_on_its_defect() {
         ),
         ("UPDATE customer SET c_balance = c_balance + 1 WHERE c_id = 7 AND c_d_id = 2", &[10, 12]),
         ("UPDATE customer SET c_ytd_payment = c_ytd_payment - 1 WHERE c_id = 7", &[12]),
-        ("DELETE FROM warehouse WHERE w_id = 2", &[1, 8]),
-        ("DELETE FROM district WHERE d_w_id = 2 AND d_id = 2", &[1, 2, 9]),
-        ("DELETE FROM customer WHERE c_w_id = 2 AND c_d_id = 2 AND c_id = 3", &[10]),
+        ("DELETE FROM warehouse WHERE w_id = 2", &[1, 8, 16]),
+        ("DELETE FROM district WHERE d_w_id = 2 AND d_id = 2", &[1, 2, 9, 16]),
+        ("DELETE FROM customer WHERE c_w_id = 2 AND c_d_id = 2 AND c_id = 3", &[10, 16]),
         ("DELETE FROM orders WHERE o_w_id = 2 AND o_d_id = 2 AND o_id = 3", &[4, 6, 7, 11]),
-        ("DELETE FROM history WHERE h_w_id = 1", &[8, 9, 10]),
+        ("DELETE FROM history WHERE h_w_id = 1", &[8, 9, 10, 14]),
         ("DELETE FROM order_line", &[4, 6]),
+        ("UPDATE stock SET s_ytd = s_ytd + 1 WHERE s_w_id = 1 AND s_i_id = 5", &[13]),
+        ("UPDATE customer SET c_payment_cnt = 2 WHERE c_id = 4 AND c_d_id = 1", &[14]),
+        ("UPDATE customer SET c_delivery_cnt = 1 WHERE c_id = 4 AND c_d_id = 1", &[15]),
+        ("DELETE FROM stock WHERE s_w_id = 2 AND s_i_id = 17", &[16]),
+        ("UPDATE item SET i_price = i_price + 1 WHERE i_id = 9", &[17]),
     ] {
         // Each defect is planted in the sound database: the tables it changes are kept aside.
         sql.execute("CREATE SCHEMA kept").unwrap();

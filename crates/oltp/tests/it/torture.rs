@@ -65,7 +65,7 @@ fn keeps(system: System, loss: Loss) {
     let Some(result) = result else { return };
     assert!(result.passed(), "{result:#?}");
     assert_eq!(result.cycles.len() as u32, result.options.cycles);
-    assert_eq!(result.conditions.len(), 12);
+    assert_eq!(result.conditions.len(), 17);
     assert!(result.acknowledged > 10 * u64::from(result.options.cycles), "{result:#?}");
     let counted = |cycle: &oltp::torture::CycleResult| cycle.syncs > 0 || loss == Loss::Process;
     assert!(result.cycles.iter().all(|cycle| counted(cycle) && cycle.recovery_ms > 0.0));
