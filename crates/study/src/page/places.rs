@@ -5,7 +5,7 @@ use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Table, format};
 
 use super::transactions;
-use crate::prove::{Compared, HERE, Place};
+use crate::prove::{By, Compared, HERE, Place};
 use crate::result::StudyResult;
 use crate::runs::Run;
 use crate::runs::page::{limited_by, server_section};
@@ -151,7 +151,7 @@ fn devices(result: &StudyResult) -> Section {
     let predicted_series = BarSeries::new("predicted", places.iter().map(predicted).collect());
     let figure = Figure::bars(
         "transactions-per-device",
-        "Transactions per minute: really run, and predicted from the capture here",
+        format!("Transactions per minute: really run, and predicted {}", by(&places)),
         names,
         Axis::linear("Transactions per minute", ""),
         vec![measured_series, predicted_series],
@@ -236,6 +236,16 @@ fn rows(places: &[&Place]) -> Vec<Vec<String>> {
         vec![name(place), per_min, p99, month, million, predicted, error, spread, limits]
     };
     places.iter().enumerate().map(row).collect()
+}
+
+/// What the predictions come from.
+fn by(places: &[&Place]) -> &'static str {
+    let engine = |place: &&Place| place.predicted.as_ref().is_some_and(|one| one.by == By::Engine);
+    if places.iter().any(engine) {
+        "by the engine itself in virtual time"
+    } else {
+        "from the capture here"
+    }
 }
 
 /// p99 of the kind that the ranking shows: the first of the workload.

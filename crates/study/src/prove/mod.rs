@@ -116,6 +116,17 @@ pub struct Place {
     pub not_predicted: Option<String>,
 }
 
+/// What answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Transactions drawn from the capture, in virtual time.
+    #[default]
+    Capture,
+    /// The database engine itself, in virtual time.
+    Engine,
+}
+
 /// A prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
@@ -125,6 +136,9 @@ pub struct Predicted {
     pub transactions_per_min_interval: Option<(f64, f64)>,
     /// What the time of a transaction goes to, largest first; empty where it is not known.
     pub limits: Vec<Limit>,
+    /// What answered.
+    #[serde(default)]
+    pub by: By,
 }
 
 /// One figure of a place: what was measured, what was predicted, and how far to trust either.

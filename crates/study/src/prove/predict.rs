@@ -6,7 +6,7 @@ use std::path::Path;
 use ::predict::{Prediction, Question};
 use events::Quiet;
 
-use super::{Figures, KindFigures, Place, Predicted};
+use super::{By, Figures, KindFigures, Place, Predicted};
 use crate::Error;
 use crate::host_stack::Devices;
 use crate::predictions::{ask, here, read_run};
@@ -57,5 +57,6 @@ fn answer(found: &Prediction) -> Predicted {
         figures: Figures { transactions_per_min: found.per_min, kinds: kinds.collect() },
         transactions_per_min_interval: Some((found.per_min_low, found.per_min_high)),
         limits: found.limits.clone(),
+        by: By::Capture,
     }
 }

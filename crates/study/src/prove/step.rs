@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use capture::sqlite::IoMode;
 use events::Warning;
 use oltp::OltpResult;
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
-use super::{Figures, Place, Predicted};
+use super::{By, Figures, Place, Predicted};
 use crate::Error;
-use crate::file::StudyFile;
+use crate::file::{StudyFile, System};
 use crate::run_dir::{RunDir, write_atomically};
 
 /// The environment variable by which a step in a process of its own knows whom it must not outlive.
@@ -325,16 +326,82 @@ impl<'a> Workshop<'a> {
         self.run_load(times, &["--trace", &prefix], "capturing the load", watch)
     }
 
-    /// What the capture says of a place.
-    pub(crate) fn predict(&self, place: &Place) -> Result<Option<Predicted>, Error> {
-        super::predict::at(&self.captured(), place, 1.0)
+    /// What the capture, or the engine itself, says of a place; none where the user stopped it.
+    pub(crate) fn predict(
+        &self,
+        place: &Place,
+        watch: &Watch<'_>,
+    ) -> Result<Option<Predicted>, Error> {
+        self.predict_at(place, 1.0, watch)
     }
 
     /// The same with the processors that emulators leave, where they ran.
-    pub(crate) fn beside_emulator(&self, place: &Place) -> Result<Option<Figures>, Error> {
+    pub(crate) fn beside_emulator(
+        &self,
+        place: &Place,
+        watch: &Watch<'_>,
+    ) -> Result<Option<Figures>, Error> {
         let Some(share) = place.emulator_share() else { return Ok(None) };
-        let found = super::predict::at(&self.captured(), place, 1.0 - share.clamp(0.0, 0.9))?;
+        let found = self.predict_at(place, 1.0 - share.clamp(0.0, 0.9), watch)?;
         Ok(found.map(|found| found.figures))
+    }
+
+    fn predict_at(
+        &self,
+        place: &Place,
+        speed: f64,
+        watch: &Watch<'_>,
+    ) -> Result<Option<Predicted>, Error> {
+        let Some(found) = super::predict::at(&self.captured(), place, speed)? else {
+            return Ok(None);
+        };
+        if !self.can_be_run_in_virtual_time(place) {
+            return Ok(Some(found));
+        }
+        // The engine does on the device what the templates of a capture can only say again; what
+        // its time goes to they alone know.
+        let Some(result) = self.run_in_virtual_time(place, speed, watch)? else { return Ok(None) };
+        let figures = Figures::of(&result);
+        Ok(Some(Predicted {
+            figures,
+            transactions_per_min_interval: None,
+            by: By::Engine,
+            ..found
+        }))
+    }
+
+    /// SQLite is a library; past the page cache its VFS is all that it needs of a machine.
+    fn can_be_run_in_virtual_time(&self, place: &Place) -> bool {
+        let oltp = &self.study.oltp;
+        oltp.dbms == System::Sqlite
+            && oltp.io.unwrap_or_default() == IoMode::Direct
+            && !place.profile.is_empty()
+            && place.log.is_none()
+    }
+
+    fn run_in_virtual_time(
+        &self,
+        place: &Place,
+        speed: f64,
+        watch: &Watch<'_>,
+    ) -> Result<Option<OltpResult>, Error> {
+        self.restore()?;
+        let times = self.times();
+        let times = times.each_ref().map(String::as_str);
+        let speed = speed.to_string();
+        let mut more = vec!["--no-capture", "--on", &place.profile, "--speed", &speed];
+        let host = place.host.as_ref().map(|text| self.host_file("host", text)).transpose()?;
+        if let Some(host) = &host {
+            more.extend(["--host", host]);
+        }
+        self.run_load(times, &more, &format!("predicting the load on {}", place.name), watch)
+    }
+
+    /// A host stack as the file that commands take.
+    fn host_file(&self, name: &str, text: &str) -> Result<String, Error> {
+        let file = self.run.join(&format!("{name}.toml"));
+        write_atomically(&file, text.as_bytes())?;
+        Ok(file.display().to_string())
     }
 
     /// One run at a place; none where the user stopped it.
@@ -361,11 +428,9 @@ impl<'a> Workshop<'a> {
         let mut arguments = vec!["emulate".to_owned(), place.profile.clone()];
         arguments.extend(place.log.clone());
         for (name, host) in [("host", &place.host), ("log-host", &place.log_host)] {
-            let file = self.run.join(&format!("{name}.toml"));
             match host {
                 Some(text) => {
-                    write_atomically(&file, text.as_bytes())?;
-                    arguments.extend(["--host".to_owned(), file.display().to_string()]);
+                    arguments.extend(["--host".to_owned(), self.host_file(name, text)?]);
                 }
                 // One for each device, or none for all.
                 None if place.log.is_some()

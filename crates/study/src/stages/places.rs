@@ -70,8 +70,12 @@ pub(crate) fn predict(context: &Context<'_>) -> Result<(), Error> {
         if context.cancelled() {
             return Ok(());
         }
-        context.progress(context.stage, index as f64 / count, &place.name, None);
-        match workshop.predict(place) {
+        let name = place.name.clone();
+        let tell = |_| context.progress(context.stage, index as f64 / count, &name, None);
+        tell(0.0);
+        let watch = Watch { tell: &tell, cancelled: &|| context.cancelled() };
+        match workshop.predict(place, &watch) {
+            Ok(None) if context.cancelled() => return Ok(()),
             Ok(predicted) => place.predicted = predicted,
             Err(why) => place.not_predicted = Some(why.to_string()),
         }
@@ -111,7 +115,13 @@ pub(crate) fn measure(context: &Context<'_>) -> Result<(), Error> {
         context.warn(warning.clone());
     }
     for place in places.iter_mut().filter(|place| place.predicted.is_some()) {
-        place.beside_emulator = workshop.beside_emulator(place)?;
+        let name = place.name.clone();
+        let tell = |_| context.progress(context.stage, 0.99, &format!("predicting {name}"), None);
+        let watch = Watch { tell: &tell, cancelled: &|| context.cancelled() };
+        place.beside_emulator = workshop.beside_emulator(place, &watch)?;
+        if context.cancelled() {
+            return Ok(());
+        }
     }
     workshop.remove()?;
     context.finish(&PLACES, &places)?;

@@ -98,9 +98,55 @@ fn check_predictions(here: &Value, disk: &Value, run_dir: &std::path::Path) {
     }
     let per_min = |place: &Value| place["predicted"]["figures"]["transactions_per_min"].as_f64();
     assert!(per_min(disk).unwrap() < per_min(here).unwrap(), "a disk that turns is slower");
-    assert_eq!(disk["predicted"]["limits"][0]["what"], "log flush", "{disk}");
+    // Not always the first: where a busy machine made few transactions, reading the tables for the
+    // first time takes as long.
+    let limits = disk["predicted"]["limits"].as_array().unwrap();
+    let flush = limits.iter().find(|limit| limit["what"] == "log flush");
+    assert!(flush.is_some_and(|limit| limit["share"].as_f64().unwrap() > 0.25), "{disk}");
     let page = fs::read_to_string(run_dir.join("report.html")).unwrap();
     for word in ["Limited by", "log flush", "Really run", "hgst-hds72107", "The server"] {
         assert!(page.to_lowercase().contains(&word.to_lowercase()), "no '{word}' on the page");
     }
+}
+
+const EMBEDDED: &str = "\
+[study]
+name = 'embedded'
+[oltp]
+dbms = 'sqlite'
+workload = 'commit'
+rows = 1000
+terminals = 4
+warmup = '1s'
+duration = '4s'
+rounds = 1
+[[scenario]]
+profile = 'hgst-hds72107'
+run = 'emulated'
+";
+
+/// SQLite is a library: what it does on a disk is found by running it there, in virtual time.
+#[test]
+fn an_embedded_database_is_predicted_by_running_it() {
+    if let Some((why, _)) = emulate::directories_missing() {
+        return println!("skipped: {why}");
+    }
+    let dir = place();
+    fs::write(dir.path().join("embedded.toml"), EMBEDDED).unwrap();
+    let ran = run(dir.path(), &["study", "run", "embedded.toml"]);
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    let run_dir = dir.path().join("runs/embedded-001");
+    let result: Value =
+        serde_json::from_slice(&fs::read(run_dir.join("result.json")).unwrap()).unwrap();
+    let published = include_str!("../../../../docs/reference/result.schema.json");
+    let faults = schema::faults(&serde_json::from_str(published).unwrap(), &result);
+    assert!(faults.is_empty(), "result.json against its schema: {faults:#?}");
+    let predicted = &result["places"][1]["predicted"];
+    assert_eq!(predicted["by"], "engine", "{predicted}");
+    // A flush of this disk waits for its platter: 7,200 turns a minute, a commit each.
+    let per_min = predicted["figures"]["transactions_per_min"].as_f64().unwrap();
+    assert!((per_min / 7_100.0 - 1.0).abs() < 0.1, "{per_min}");
+    assert!(!predicted["limits"].as_array().unwrap().is_empty(), "{predicted}");
+    let page = fs::read_to_string(run_dir.join("report.html")).unwrap();
+    assert!(page.contains("predicted by the engine itself in virtual time"));
 }
