@@ -15,6 +15,9 @@ use crate::counters::OpCounters;
 /// gives the typical request.
 const LATE_SHARE: f64 = 0.2;
 
+/// Below this share of the requests a kind of them changes nothing that anybody sees.
+const FEW: f64 = 0.05;
+
 /// Requests of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OpOutcome {
@@ -84,16 +87,73 @@ impl Outcome {
 
     /// What makes the emulation suspect.
     pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
         let late = self.lateness_us_p99;
-        if self.requests() == 0 || late <= self.service_us_p50 * LATE_SHARE {
-            return Vec::new();
+        if self.requests() > 0 && late > self.service_us_p50 * LATE_SHARE {
+            let message = format!(
+                "{}: 1 % of the answers left {late:.0} us late or more, where the device takes \
+                 {:.0} us",
+                self.device, self.service_us_p50
+            );
+            let hint = "run it with fewer other programs, or emulate a slower device";
+            warnings.push(Warning::new("emulate", "emulation_late", message).with_hint(hint));
         }
-        let message = format!(
-            "{}: 1 % of the answers left {late:.0} us late or more, where the device takes \
-             {:.0} us",
-            self.device, self.service_us_p50
-        );
-        let hint = "run it with fewer other programs, or emulate a slower device";
-        vec![Warning::new("emulate", "emulation_late", message).with_hint(hint)]
+        let few = (self.requests() as f64 * FEW) as u64;
+        for op in self.ops.iter().filter(|op| op.requests > few) {
+            if op.service_us_p50 * (1.0 + LATE_SHARE) >= self.path_us {
+                continue;
+            }
+            let message = format!(
+                "{}: a {} takes {:.0} us on the device and {:.0} us here, which is what the way to \
+                 the emulator takes alone",
+                self.device, op.op, op.service_us_p50, self.path_us
+            );
+            let hint = "what waits for these requests is slower here than on the device; \
+                        predictions and runs in virtual time are not";
+            warnings.push(Warning::new("emulate", "emulation_path", message).with_hint(hint));
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(service_us: f64, flush_us: f64, lateness_us: f64) -> Outcome {
+        let op = |op, requests, us| OpOutcome {
+            op,
+            requests,
+            bytes: 0,
+            service_us_mean: us,
+            service_us_p50: us,
+            service_us_p99: us,
+        };
+        Outcome {
+            device: "it".to_owned(),
+            directories: Vec::new(),
+            elapsed_s: 1.0,
+            ops: vec![op("write", 1_000, service_us), op("flush", 900, flush_us)],
+            depth_max: 1,
+            path_us: 24.0,
+            service_us_p50: service_us,
+            lateness_us_p99: lateness_us,
+            lateness: Histogram::new(),
+            model: BTreeMap::new(),
+            lost: None,
+        }
+    }
+
+    #[test]
+    fn what_the_device_does_faster_than_the_path_is_said() {
+        let codes = |outcome: Outcome| -> Vec<String> {
+            outcome.warnings().into_iter().map(|warning| warning.code.clone()).collect()
+        };
+        assert_eq!(codes(outcome(100.0, 50.0, 2.0)), [""; 0]);
+        assert_eq!(codes(outcome(100.0, 0.0, 2.0)), ["emulation_path"]);
+        assert_eq!(codes(outcome(100.0, 0.0, 30.0)), ["emulation_late", "emulation_path"]);
+        let mut rare = outcome(100.0, 0.0, 2.0);
+        rare.ops[1].requests = 40;
+        assert_eq!(codes(rare), [""; 0]);
     }
 }
