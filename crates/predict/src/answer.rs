@@ -2,9 +2,13 @@
 
 use model::Device;
 use serde::{Deserialize, Serialize};
-use sim::transactions::{Length, Load, Setup, TransactionOutcome, Wait, Waits, transactions};
+use sim::transactions::{
+    CommitDelay, Length, Load, Setup, TransactionOutcome, Wait, Waits, transactions,
+};
+use units::Bytes;
 
 use crate::Error;
+use crate::goal::{Goal, highest_rate};
 use crate::learn::{Learned, with_path};
 
 /// Transactions that are simulated for the figures, and for each end of the interval.
@@ -22,12 +26,18 @@ const CPU_UNCERTAIN: f64 = 0.10;
 const PATH_UNCERTAIN: f64 = 0.5;
 
 /// What is asked; `None` is as captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     /// Number of terminals.
     pub terminals: Option<u32>,
     /// Arrivals per second, instead of a closed loop.
     pub rate: Option<f64>,
+    /// The highest rate of arrivals at which this holds, instead of a closed loop.
+    pub goal: Option<Goal>,
+    /// Size of the database's buffer, bytes: at least that of the capture.
+    pub buffer_bytes: Option<u64>,
+    /// How long the leader of a commit waits for others to join it.
+    pub commit_delay: Option<CommitDelay>,
     /// Number of processors.
     pub processors: Option<u32>,
     /// Their speed over that of the captured machine.
@@ -71,8 +81,21 @@ pub struct Prediction {
     pub wrapped: u64,
     /// Arrivals that found too many waiting.
     pub dropped: u64,
+    /// What the rate was chosen for, where it was not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_goal: Option<AtGoal>,
     /// What the figures rest on, a sentence each.
     pub rests_on: Vec<String>,
+}
+
+/// A rate of arrivals that was looked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AtGoal {
+    /// What was to hold.
+    pub goal: Goal,
+    /// Whether it holds at any rate; otherwise the rate is 0, and the response times are those of
+    /// transactions that never wait for each other.
+    pub holds: bool,
 }
 
 /// One kind of transaction.
@@ -101,10 +124,17 @@ pub struct Limit {
     pub share: f64,
 }
 
-/// The learned system with what is asked, with other processor time and path, for so many
+/// The learned system with the buffer of `base` and with what is asked, with other processor time
+/// and path, for so many
 /// transactions.
-fn setup(learned: &Learned, question: &Question, (cpu, path): (f64, f64), count: u64) -> Setup {
-    let mut setup = with_path(&learned.setup, path);
+fn setup(
+    learned: &Learned,
+    base: &Setup,
+    question: &Question,
+    (cpu, path): (f64, f64),
+    count: u64,
+) -> Setup {
+    let mut setup = with_path(base, path);
     setup.terminals = question.terminals.unwrap_or(setup.terminals);
     if let Some(per_s) = question.rate {
         setup.load = Load::Open { per_s };
@@ -112,6 +142,7 @@ fn setup(learned: &Learned, question: &Question, (cpu, path): (f64, f64), count:
     setup.processors.count = question.processors.unwrap_or(setup.processors.count);
     setup.processors.speed = question.speed.unwrap_or(1.0) / cpu;
     setup.log.commit_waits = !question.no_commit_wait;
+    setup.log.delay = question.commit_delay.or(setup.log.delay);
     if question.log_apart {
         setup.classes[usize::from(setup.log.class)].device = 1;
     }
@@ -167,16 +198,31 @@ pub fn predict(
     if question.from_start && start.is_none() {
         return Err(Error::Lacks("the start of its load"));
     }
-    let runs = |cpu, path, count| {
-        let setup = setup(learned, question, (cpu, path), count);
-        simulate(&setup, start.map_or(1, |_| MOST_RUNS), make)
+    let (base, buffer) = with_buffer(learned, question)?;
+    // What was simulated, and the transactions per second: of each run, or at the rate found.
+    let runs = |cpu, path, count| -> Result<(TransactionOutcome, Vec<f64>), Error> {
+        let setup = setup(learned, &base, question, (cpu, path), count);
+        let Some(goal) = &question.goal else {
+            return simulate(&setup, start.map_or(1, |_| MOST_RUNS), make);
+        };
+        let once = |setup: &Setup| Ok(transactions(&mut make(), setup)?);
+        let (per_s, found) = highest_rate(&setup, goal, &once)?;
+        Ok((found, vec![per_s]))
     };
     let (outcome, rates) = runs(1.0, 1.0, MEASURED)?;
-    let slow = runs(1.0 + CPU_UNCERTAIN, 1.0 + PATH_UNCERTAIN, CORNER)?.0.transactions_per_s;
-    let fast = runs(1.0 - CPU_UNCERTAIN, 1.0 - PATH_UNCERTAIN, CORNER)?.0.transactions_per_s;
-    let middle = outcome.transactions_per_s;
+    let of = |(found, rates): (TransactionOutcome, Vec<f64>)| match question.goal {
+        Some(_) => rates[0],
+        None => found.transactions_per_s,
+    };
+    let slow = of(runs(1.0 + CPU_UNCERTAIN, 1.0 + PATH_UNCERTAIN, CORNER)?);
+    let fast = of(runs(1.0 - CPU_UNCERTAIN, 1.0 - PATH_UNCERTAIN, CORNER)?);
+    let middle = of((outcome.clone(), rates.clone()));
     let scatter = NINETY_PERCENT * deviation(&rates);
     let mut rests_on = learned.rests_on.clone();
+    rests_on.extend(buffer);
+    rests_on.extend(question.goal.as_ref().map(|goal| {
+        format!("arrivals at random, at the highest rate at which {goal} holds, found to 1 %")
+    }));
     rests_on.push(format!(
         "the interval: processor time {:.0} % and host path {:.0} % more and less",
         CPU_UNCERTAIN * 100.0,
@@ -207,8 +253,29 @@ pub fn predict(
         commits_per_flush: outcome.log.commits as f64 / outcome.log.flushes.max(1) as f64,
         wrapped: outcome.wrapped,
         dropped: outcome.dropped,
+        at_goal: question.goal.clone().map(|goal| AtGoal { goal, holds: middle > 0.0 }),
         rests_on,
     })
+}
+
+/// The learned system with the buffer that is asked for, and what that rests on.
+fn with_buffer(learned: &Learned, question: &Question) -> Result<(Setup, Option<String>), Error> {
+    let Some(bytes) = question.buffer_bytes else { return Ok((learned.setup.clone(), None)) };
+    let buffer = learned.buffer.as_ref().ok_or(Error::Lacks("the size of its buffer"))?;
+    if bytes < buffer.bytes() {
+        let (asked, captured) = (Bytes(bytes), Bytes(buffer.bytes()));
+        return Err(Error::SmallerBuffer { asked, captured });
+    }
+    let (setup, effect) = buffer.enlarge(&learned.setup, bytes);
+    let rests_on = format!(
+        "a buffer of {} instead of {}, which leaves {:.0} % of the reads: by LRU distances between \
+         misses; {:.0} % of them were the first of their page, whose distances are estimated",
+        Bytes(bytes),
+        Bytes(buffer.bytes()),
+        effect.reads_left * 100.0,
+        effect.estimated * 100.0
+    );
+    Ok((setup, Some(rests_on)))
 }
 
 /// The sample's standard deviation; 0 of fewer than two.

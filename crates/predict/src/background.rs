@@ -5,6 +5,8 @@ use trace::{Op, Trace};
 
 use crate::captured::{Captured, System};
 
+/// The task that writes data.
+pub(crate) const DATA_WRITES: &str = "data writes";
 /// Requests of one round.
 const ROUND: usize = 16;
 /// Most rounds that are kept.
@@ -47,7 +49,7 @@ pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
         let pace = Pace::Transactions(count / rounds.len() as f64);
         let skip = rounds.len().div_ceil(MOST_ROUNDS);
         let rounds = rounds.into_iter().step_by(skip).collect();
-        tasks.push(Background { name: "data writes".to_owned(), pace, rounds });
+        tasks.push(Background { name: DATA_WRITES.to_owned(), pace, rounds });
     }
     tasks
 }

@@ -30,6 +30,14 @@ impl System {
         }
     }
 
+    /// The unit in which it reads and writes data, bytes.
+    pub(crate) fn data_page_bytes(self) -> u64 {
+        match self {
+            Self::Postgresql => 8192,
+            Self::Innodb => 16384,
+        }
+    }
+
     /// Whether its reads and writes of data go past the page cache.
     pub fn is_direct(self) -> bool {
         self == Self::Innodb
@@ -127,6 +135,8 @@ pub struct Captured {
     pub per_s: f64,
     /// Bytes of log that the server counted.
     pub log_bytes: Option<u64>,
+    /// Size of the database's buffer, where it is known.
+    pub buffer_bytes: Option<u64>,
     /// Warehouses of an order-entry database.
     pub warehouses: Option<u32>,
     /// How the load began, where that was seen.

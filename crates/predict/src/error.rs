@@ -2,6 +2,7 @@
 
 use events::Hint;
 use thiserror::Error;
+use units::Bytes;
 
 /// Why nothing can be predicted.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -10,6 +11,22 @@ pub enum Error {
     /// The capture lacks what every prediction needs.
     #[error("the capture lacks {0}")]
     Lacks(&'static str),
+    /// A buffer that is smaller than the captured one.
+    #[error("a buffer of {asked} is smaller than that of the capture, {captured}")]
+    SmallerBuffer {
+        /// What was asked.
+        asked: Bytes,
+        /// What the capture had.
+        captured: Bytes,
+    },
+    /// No kind of transaction has that name.
+    #[error("the capture has no transactions of the kind '{kind}'")]
+    Kind {
+        /// What was asked.
+        kind: String,
+        /// What there is.
+        kinds: String,
+    },
     /// What was asked cannot be simulated.
     #[error(transparent)]
     Sim(#[from] sim::Error),
@@ -23,6 +40,12 @@ impl Hint for Error {
                  postgresql --trace PREFIX"
                     .to_owned(),
             ),
+            Self::SmallerBuffer { .. } => Some(
+                "what a smaller one would miss is not in the capture: capture with the smallest \
+                 buffer that you want to ask about"
+                    .to_owned(),
+            ),
+            Self::Kind { kinds, .. } => Some(format!("its kinds are {kinds}")),
             Self::Sim(error) => error.hint(),
         }
     }

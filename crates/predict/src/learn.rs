@@ -8,6 +8,7 @@ use sim::transactions::{
 };
 use trace::Op;
 
+use crate::buffer::Buffer;
 use crate::captured::{Captured, Start, Transaction, mean, quantile};
 use crate::log::{self, LogFacts};
 use crate::{Error, background, warming};
@@ -40,6 +41,8 @@ pub struct Learned {
     pub start: Option<Start>,
     /// What is read then beyond the templates; not part of `setup`, whose caches are full.
     pub(crate) warming: Option<Warming>,
+    /// The reads that the captured buffer missed, where its size is known.
+    pub(crate) buffer: Option<Buffer>,
     /// The samples of such a run in their order, where they cannot be drawn at random.
     pub(crate) from_start: Option<Templates>,
     /// Transactions per second, as captured.
@@ -107,7 +110,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         classes[usize::from(log_class)].path =
             Path { flush: Delays(vec![ns as u32]), ..Path::default() };
     }
-    let templates = templates(captured, &facts, data_class);
+    let (templates, buffer) = templates(captured, &facts, data_class);
     let warming = warming::learn(captured, &templates, data_class);
     let setup = Setup {
         load: captured.load,
@@ -133,6 +136,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         setup,
         start: captured.start.clone(),
         warming,
+        buffer,
         from_start: None,
         captured_per_s: captured.per_s,
         path_ns,
@@ -191,6 +195,7 @@ fn log_of(captured: &Captured, facts: &LogFacts, class: u16) -> Log {
         commit_waits: true,
         page_bytes: captured.system.log_page_bytes(),
         region_bytes: 1 << 26,
+        delay: None,
         leader_cpu_ns: LEADER_CPU_NS as u64,
         waiter_cpu_ns: WAITER_CPU_NS as u64,
         images: None,
@@ -238,7 +243,11 @@ fn device_reads(captured: &Captured) -> Vec<Vec<usize>> {
     found
 }
 
-fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Templates {
+fn templates(
+    captured: &Captured,
+    facts: &LogFacts,
+    data_class: u16,
+) -> (Templates, Option<Buffer>) {
     let all = &captured.transactions;
     let weight = weights(captured);
     let count = all.len() as f64;
@@ -251,6 +260,8 @@ fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Template
     let server_ns = (captured.cpu.server_ns - commit_ns * commit_share).max(0.0);
     let log_bytes = (facts.bytes / commits.max(1)).clamp(1, 1 << 24) as u32;
     let reads = device_reads(captured);
+    let buffer = captured.buffer_bytes.map(|bytes| Buffer::learn(captured, bytes));
+    let (mut buffer, places) = buffer.unzip();
     let mut templates = Templates::default();
     let skip = all.len().div_ceil(MOST_SAMPLES);
     for (index, one) in all.iter().enumerate().step_by(skip) {
@@ -264,8 +275,11 @@ fn templates(captured: &Captured, facts: &LogFacts, data_class: u16) -> Template
             reads: reads.get(index + 1).map_or(&[][..], Vec::as_slice),
         };
         templates.push(one.kind, &sample.steps(captured, data_class));
+        if let (Some(buffer), Some(places)) = (&mut buffer, &places) {
+            buffer.of_steps.extend(sample.reads.iter().map(|at| places.get(at).copied()));
+        }
     }
-    templates
+    (templates, buffer)
 }
 
 /// Processor time of a transaction relative to others: its own where switches between tasks were

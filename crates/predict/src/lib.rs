@@ -21,17 +21,20 @@
 
 mod answer;
 mod background;
+mod buffer;
 mod captured;
 mod embedded;
 mod error;
+mod goal;
 mod learn;
 mod log;
 #[cfg(test)]
 mod tests;
 mod warming;
 
-pub use answer::{KindAnswer, Limit, Prediction, Question, predict};
+pub use answer::{AtGoal, KindAnswer, Limit, Prediction, Question, predict};
 pub use captured::{Captured, Cpu, KindOf, KindReads, Start, System, Transaction};
 pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
+pub use goal::Goal;
 pub use learn::{Learned, calibrate, learn};

@@ -42,7 +42,7 @@ fn request(at_us: u64, op: Op, len: u32, stream: u16, offset: u64) -> Request {
 
 /// One terminal of PostgreSQL that commits 1,000 times: a copy of 20 us, a sync of 600 us, of which
 /// the disk takes 100 + 300; 150 us of processor time.
-fn captured() -> Captured {
+pub(crate) fn captured() -> Captured {
     let mut logical = Trace {
         streams: streams(&["data", "log"]),
         service: Some(Vec::new()),
@@ -86,9 +86,15 @@ fn captured() -> Captured {
         load: Load::Closed(Think::default()),
         per_s: 1e9 / 800_000.0,
         log_bytes: Some(200_000),
+        buffer_bytes: None,
         warehouses: None,
         start: None,
     }
+}
+
+/// The same, learned.
+pub(crate) fn learned() -> crate::Learned {
+    learn(&captured()).unwrap()
 }
 
 #[test]

@@ -34,18 +34,35 @@ impl Engine<'_> {
         let leads = self.log.lead_or_wait(id, self.now);
         let actor = &mut self.actors[id as usize];
         actor.wait = if leads { Wait::LogFlush } else { Wait::LogWait } as usize;
-        if leads {
+        if leads && let Some(ns) = self.delay(id) {
+            self.actors[id as usize].then = Then::Lead(Stage::Join);
+            self.events.push(self.now + ns, What::Go(id));
+        } else if leads {
             let stage = self.log.first_stage();
-            actor.then = Then::Lead(stage);
             self.lead(id, stage);
         }
         false
+    }
+
+    /// How long a leader waits for others to join it, ns; none where too few are in work.
+    fn delay(&self, leader: u32) -> Option<u64> {
+        let delay = self.setup.log.delay.filter(|delay| delay.ns > 0)?;
+        let terminals = &self.actors[..self.setup.terminals as usize];
+        let others = (0u32..)
+            .zip(terminals)
+            .filter(|(id, actor)| *id != leader && actor.busy && actor.wait != Wait::Lock as usize);
+        let enough = delay.siblings as usize;
+        (others.take(enough).count() == enough).then_some(delay.ns)
     }
 
     /// The holder of the log takes its next stage; gives what it must compute, ns.
     pub(super) fn lead(&mut self, id: u32, stage: Stage) -> Option<u64> {
         let class = self.setup.log.class;
         let next = match stage {
+            Stage::Join => {
+                let stage = self.log.join();
+                return self.lead(id, stage);
+            }
             Stage::Fill { left } => {
                 let (bytes, at, next) = self.log.fill(left);
                 self.issue(id, Wait::LogFlush, (class, Op::Write), (bytes, at));

@@ -249,7 +249,7 @@ impl<'a> Engine<'a> {
     pub(super) fn charge(&mut self, id: u32) {
         let actor = &mut self.actors[id as usize];
         actor.waits[Wait::ALL[actor.wait]] += self.now - actor.since;
-        actor.since = self.now;
+        (actor.since, actor.wait) = (self.now, Wait::Cpu as usize);
     }
 
     /// Lets an actor go on that has no processor.

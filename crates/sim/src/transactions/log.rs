@@ -8,6 +8,8 @@ use super::setup::{self, Wakes};
 /// What the holder of the log does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// Has waited for others, and takes in what they inserted.
+    Join,
     /// Writes a piece of a new segment.
     Fill {
         /// Still to write, bytes.
@@ -102,6 +104,12 @@ impl<'a> LogState<'a> {
         self.held_since = now;
         self.target = self.inserted;
         true
+    }
+
+    /// The holder has waited: it makes durable what was inserted meanwhile, too.
+    pub(super) fn join(&mut self) -> Stage {
+        self.target = self.inserted;
+        self.first_stage()
     }
 
     /// What a new holder does first.

@@ -13,7 +13,8 @@
 //!   holder of the write lock, or lead; the leader writes and flushes all that was inserted before
 //!   it began; all waiters wake and look again) or InnoDB's (row locks are released before the
 //!   flush; the leader wakes those it satisfied and one next leader). Written are whole pages, the
-//!   last partial one again; full-page images and the filling of new segments add to it.
+//!   last partial one again; full-page images and the filling of new segments add to it. A leader
+//!   may wait for others to join it ([`CommitDelay`]).
 //! - **Locks** ([`LockClass`]): one key of a class, first in, first out. Templates take classes in
 //!   rising order, so there is no deadlock.
 //! - **Background** ([`Background`]): rounds of steps by time or by transactions.
@@ -43,7 +44,7 @@ mod terminals;
 pub use engine::transactions;
 pub use outcome::{IoOutcome, KindOutcome, LogOutcome, TransactionOutcome, Wait, Waits};
 pub use setup::{
-    Background, Class, Delays, Discipline, Fill, GroupCommit, Images, Length, Load, LockClass, Log,
-    Pace, Path, Processors, Setup, Think, Wakes, Warming,
+    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
+    LockClass, Log, Pace, Path, Processors, Setup, Think, Wakes, Warming,
 };
 pub use template::{Step, Template, Templates};

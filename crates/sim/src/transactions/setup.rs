@@ -143,6 +143,8 @@ pub struct Log {
     pub page_bytes: u32,
     /// Size of its address space, which is used over and over.
     pub region_bytes: u64,
+    /// How long the leader waits for others to join it; none where it does not.
+    pub delay: Option<CommitDelay>,
     /// What the leader computes between the end of its flush and the release of the log.
     pub leader_cpu_ns: u64,
     /// What a woken waiter computes before it looks whether it is satisfied.
@@ -170,6 +172,17 @@ impl GroupCommit {
     /// and MariaDB's `group_commit_lock` wakes the satisfied and one next leader.
     pub const INNODB: Self =
         Self { locks_outlive_flush: false, wakes: Wakes::SatisfiedAndOneLeader };
+}
+
+/// PostgreSQL's `commit_delay` and `commit_siblings`: the leader sleeps before it writes, where
+/// enough other transactions are in work that could commit meanwhile (`XLogFlush`,
+/// `MinimumActiveBackends`: those that wait for a row lock do not count).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommitDelay {
+    /// How long, ns.
+    pub ns: u64,
+    /// Least number of other transactions in work.
+    pub siblings: u32,
 }
 
 /// Who is woken when the leader releases the log.

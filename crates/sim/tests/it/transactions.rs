@@ -10,8 +10,9 @@
 use model::{Device, Linear};
 use profile::linear::{Flush, LinearParameters};
 use sim::transactions::{
-    Background, Class, Delays, Discipline, Fill, GroupCommit, Images, Length, Load, LockClass, Log,
-    Pace, Path, Processors, Setup, Step, Templates, Think, TransactionOutcome, Wait, transactions,
+    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
+    LockClass, Log, Pace, Path, Processors, Setup, Step, Templates, Think, TransactionOutcome,
+    Wait, transactions,
 };
 use stats::rng::Rng;
 use trace::Op;
@@ -58,6 +59,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
             commit_waits: true,
             page_bytes: 8192,
             region_bytes: 1 << 30,
+            delay: None,
             leader_cpu_ns: 0,
             waiter_cpu_ns: 0,
             images: None,
@@ -187,6 +189,32 @@ fn group_commit_of_a_closed_loop_is_two_cohorts() {
             }
         }
     }
+}
+
+/// A leader that waits for all others makes one cohort of the two.
+#[test]
+fn a_leader_that_waits_is_joined_by_those_in_work() {
+    let (pause, delay) = (50_000, 200_000);
+    for (terminals, siblings, expected) in [
+        (20, 5, 20.0 / (pause + delay + FLUSH_NS) as f64),
+        (4, 3, 4.0 / (pause + delay + FLUSH_NS) as f64),
+        // Too few could join it.
+        (4, 4, 4.0 / (2 * FLUSH_NS) as f64),
+        (1, 0, 1.0 / (pause + delay + FLUSH_NS) as f64),
+    ] {
+        let steps = [Step::Client(pause), Step::Insert(200), Step::Commit];
+        let mut setup = setup(terminals, &[&steps]);
+        setup.log.delay = Some(CommitDelay { ns: delay, siblings });
+        let outcome = run(&setup);
+        let what = format!("{terminals} terminals, {siblings} siblings");
+        close(&what, outcome.transactions_per_s, expected * 1e9, 0.01);
+    }
+    // Who waits for a row cannot join.
+    let steps = [Step::Lock(0), Step::Cpu(10_000), Step::Insert(200), Step::Commit];
+    let mut setup = setup(20, &[&steps]);
+    setup.locks = vec![LockClass { name: "row".to_owned(), keys: 1, home: false }];
+    setup.log.delay = Some(CommitDelay { ns: delay, siblings: 1 });
+    close("one row", run(&setup).transactions_per_s, 1e9 / (FLUSH_NS + 10_000) as f64, 0.01);
 }
 
 #[test]

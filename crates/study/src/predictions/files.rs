@@ -85,6 +85,7 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
             .as_ref()
             .and_then(|activity| activity.log_bytes)
             .filter(|_| system == System::Postgresql),
+        buffer_bytes: server.settings.as_ref().map(|settings| settings.buffer.0),
         warehouses: result.dataset.scale().map(|scale| scale.warehouses),
         start: start(run),
     })
@@ -200,6 +201,7 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         },
         per_s: requests.per_s,
         log_bytes: log_bytes.filter(|_| system == System::Postgresql),
+        buffer_bytes: None,
         warehouses: None,
         start: None,
     })

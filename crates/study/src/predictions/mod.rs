@@ -128,7 +128,7 @@ pub fn ask(
             Some(log) => format!("{}, log on {}", target.name(), log.name()),
             None => target.name(),
         };
-        let question = Question { log_apart: log_on.is_some(), ..*question };
+        let question = Question { log_apart: log_on.is_some(), ..question.clone() };
         let answer = predict(&learned, &question, &name, &make)?;
         all.warnings.extend(device_warnings(&answer));
         all.devices.push(answer);
@@ -212,6 +212,12 @@ fn device_warnings(answer: &Prediction) -> Vec<Warning> {
         );
         let hint = "give the profile the capacity of the device, not that of the probed range";
         found.push(Warning::new(STAGE, "beyond_capacity", message).with_hint(hint));
+    }
+    if let Some(at) = answer.at_goal.as_ref().filter(|at| !at.holds) {
+        let message =
+            format!("{}: {} does not hold even with hardly any load", answer.device, at.goal);
+        let hint = "the figures are those of transactions that do not wait for each other";
+        found.push(Warning::new(STAGE, "goal_out_of_reach", message).with_hint(hint));
     }
     if answer.dropped > 0 {
         let message =

@@ -32,15 +32,15 @@ pub(crate) const BLOCKS_MAX: u64 = 1 << 31;
 
 /// What one touch was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Touched {
+pub struct Touched {
     /// The block's number in the order of first touches.
-    pub(crate) id: u32,
+    pub id: u32,
     /// Other blocks touched since this one was; `None` for the first touch of a block.
-    pub(crate) distance: Option<u32>,
+    pub distance: Option<u32>,
 }
 
 /// Every block touched so far, in the order of last touches.
-pub(crate) struct LruStack {
+pub struct LruStack {
     groups: Vec<Group>,
     blocks: u32,
     marks: Marks,
@@ -59,13 +59,20 @@ struct Group([Slot; GROUP]);
 
 const EMPTY: Group = Group([Slot { block: NO_BLOCK, id: 0, position: 0 }; GROUP]);
 
+impl Default for LruStack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl LruStack {
-    pub(crate) fn new() -> Self {
+    /// An empty stack.
+    pub fn new() -> Self {
         Self { groups: vec![EMPTY; 64], blocks: 0, marks: Marks::new(FIRST_CAPACITY) }
     }
 
     /// Distinct blocks touched so far.
-    pub(crate) fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         u64::from(self.blocks)
     }
 
@@ -83,7 +90,7 @@ impl LruStack {
 
     /// Touches a block.
     #[inline]
-    pub(crate) fn touch(&mut self, block: u64) -> Touched {
+    pub fn touch(&mut self, block: u64) -> Touched {
         debug_assert_ne!(block, NO_BLOCK);
         if self.marks.next == self.marks.capacity() {
             self.renumber();
@@ -287,7 +294,7 @@ pub(crate) mod tests {
     pub(crate) struct ListStack(Vec<u64>);
 
     impl ListStack {
-        pub(crate) fn touch(&mut self, block: u64) -> Option<u32> {
+        pub fn touch(&mut self, block: u64) -> Option<u32> {
             let depth = self.0.iter().rev().position(|other| *other == block);
             if let Some(depth) = depth {
                 self.0.remove(self.0.len() - 1 - depth);

@@ -34,6 +34,7 @@ pub use blocks::Blocks;
 pub use counts::{Counts, SizeCount};
 pub use depth::Depth;
 pub use heat::HeatMap;
+pub use lru::{LruStack, Touched};
 pub use miss_ratio::{MissRatioCurve, Sampling};
 pub use published::Similarity;
 pub use sequential::Sequentiality;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use formats::{Columns, Format, TimeUnit};
+use predict::Goal;
 use units::{Bytes, Nanos, Rate};
 
 pub use capture::Capture;
@@ -126,6 +127,18 @@ pub struct Predict {
     /// Transactions arrive at this rate, whatever is still in work
     #[arg(long)]
     pub rate: Option<Rate>,
+    /// The highest rate of arrivals at which this holds: 'p99<10ms', 'new_order p95<50ms'
+    #[arg(long, value_name = "LIMIT", conflicts_with_all = ["rate", "cold"])]
+    pub find_rate: Option<Goal>,
+    /// A larger buffer of the database
+    #[arg(long, value_name = "SIZE", conflicts_with = "cold")]
+    pub buffer: Option<Bytes>,
+    /// The leader of a commit waits so long for others to join it (commit_delay)
+    #[arg(long, value_name = "TIME")]
+    pub commit_delay: Option<Nanos>,
+    /// But only where so many other transactions are in work (commit_siblings)
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "commit_delay")]
+    pub commit_siblings: u32,
     /// Another number of processors
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub processors: Option<u32>,

@@ -1,6 +1,7 @@
 //! `wearmark predict`
 
 use predict::Question;
+use sim::transactions::CommitDelay;
 use study::host_stack::Devices;
 use study::predictions::{ask, page, text};
 use study::profiles::read_device;
@@ -39,6 +40,11 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
     let question = Question {
         terminals: arguments.users,
         rate: arguments.rate.map(|rate| rate.0),
+        goal: arguments.find_rate.clone(),
+        buffer_bytes: arguments.buffer.map(|bytes| bytes.0),
+        commit_delay: arguments
+            .commit_delay
+            .map(|delay| CommitDelay { ns: delay.0, siblings: arguments.commit_siblings }),
         processors: arguments.processors,
         speed: arguments.speed,
         no_commit_wait: arguments.no_commit_wait,
