@@ -44,6 +44,11 @@ pub(crate) trait Port {
     /// The answer that a request gets instead of `reply` where the device fails: `EIO`.
     fn failed(&self, reply: &[u8]) -> Vec<u8>;
 
+    /// Whether it is needed for a power cut when nothing more will come from it.
+    fn outlives_its_users(&self) -> bool {
+        false
+    }
+
     /// Takes back what was not made durable.
     fn cut_power(&mut self, fate: Fate) -> io::Result<Lost> {
         let _ = fate;

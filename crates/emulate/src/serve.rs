@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use model::{Device, Ram};
 use profile::ram::RamParameters;
@@ -23,6 +24,8 @@ use crate::{Fate, Lost};
 
 /// Pace of looking at orders and of publishing what was done, ns.
 const CONTROL_EVERY: u64 = 50_000_000;
+/// Pace of looking whether to stop when all ports have ended.
+const STOP_EVERY: Duration = Duration::from_millis(2);
 /// Requests taken in between two looks at the answers that are due.
 const TAKEN_AT_ONCE: usize = 16;
 
@@ -101,6 +104,8 @@ impl Sleeps {
 pub(crate) struct Server<'a> {
     line: Line<Payload>,
     ports: Vec<Option<Box<dyn Port>>>,
+    /// Ports that have ended and hold what a power cut takes.
+    ended: Vec<Box<dyn Port>>,
     sleeps: Sleeps,
     started: u64,
     faults: Faults,
@@ -123,6 +128,7 @@ impl<'a> Server<'a> {
             started,
             faults,
             ports: ports.into_iter().map(Some).collect(),
+            ended: Vec::new(),
             sleeps: Sleeps::new(spin.0),
             shared,
             done: Vec::new(),
@@ -137,10 +143,14 @@ impl<'a> Server<'a> {
         self.publish();
         self.shared.status.lock().expect("no panic under the lock").is_over = true;
         result?;
+        // Until then nobody has said whether the power is cut.
+        while !self.ended.is_empty() && !self.shared.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(STOP_EVERY);
+        }
         let fate = *self.shared.fate.lock().expect("no panic under the lock");
         let mut lost = Lost::default();
         if let Some(fate) = fate {
-            for port in self.ports.iter_mut().flatten() {
+            for port in self.ports.iter_mut().flatten().chain(&mut self.ended) {
                 lost += port.cut_power(fate)?;
             }
         }
@@ -230,12 +240,18 @@ impl<'a> Server<'a> {
                         }
                     }
                     Taken::Port(port) => self.ports.push(Some(port)),
-                    Taken::Ended => self.ports[index] = None,
+                    Taken::Ended => self.close(index),
                 }
                 is_busy = true;
             }
         }
         Ok(is_busy)
+    }
+
+    /// Nothing more will come from a port.
+    fn close(&mut self, index: usize) {
+        let port = self.ports[index].take();
+        self.ended.extend(port.filter(|port| port.outlives_its_users()));
     }
 
     /// Sleeps until a request comes, until an answer is nearly due, or until the next control.

@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::rc::Rc;
 
-use rustix::fs::{AtFlags, renameat, unlinkat};
+use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 
 /// A name in a directory.
@@ -31,8 +31,9 @@ enum Change {
     Made(Place),
     /// A name is gone; what it named waits under this one.
     Removed(Place, CString),
-    /// What had the first name has the second.
-    Moved(Place, Place),
+    /// What had the first name has the second; what had that, if anything, waits under the third.
+    /// One change: a program that replaces a file finds the old one or the new one, never none.
+    Moved(Place, Place, Option<CString>),
 }
 
 /// The journal of names of one place.
@@ -83,13 +84,19 @@ impl Names {
         Ok(self.push(Change::Removed(place, name)))
     }
 
-    /// Moves a name; what had the new one is removed first.
+    /// Moves a name; what had the new one is removed.
     pub(crate) fn rename(&mut self, from: Place, to: Place, replaces: bool) -> Result<u64> {
-        if replaces && self.waiting.is_some() {
-            self.remove(to.clone())?;
-        }
-        renameat(&*from.directory, &from.name, &*to.directory, &to.name)?;
-        Ok(self.push(Change::Moved(from, to)))
+        let Some(waiting) = self.waiting.as_ref().filter(|_| replaces) else {
+            renameat(&*from.directory, &from.name, &*to.directory, &to.name)?;
+            return Ok(self.push(Change::Moved(from, to, None)));
+        };
+        // At no moment is there nothing under the new name, even if we are killed here.
+        let exchange = RenameFlags::EXCHANGE;
+        renameat_with(&*from.directory, &from.name, &*to.directory, &to.name, exchange)?;
+        let name = CString::new(self.next.to_string()).expect("digits hold no zero byte");
+        renameat(&*from.directory, &from.name, waiting, &name)?;
+        self.next += 1;
+        Ok(self.push(Change::Moved(from, to, Some(name))))
     }
 
     /// Makes every change up to `number` durable.
@@ -98,7 +105,7 @@ impl Names {
             && let Some(change) = self.changes.pop_front()
         {
             self.first += 1;
-            if let Change::Removed(_, name) = change {
+            if let Change::Removed(_, name) | Change::Moved(_, _, Some(name)) = change {
                 self.discard(&name);
             }
         }
@@ -125,8 +132,11 @@ impl Names {
                 Change::Removed(place, name) => {
                     renameat(waiting, &name, &*place.directory, &place.name)?;
                 }
-                Change::Moved(from, to) => {
+                Change::Moved(from, to, replaced) => {
                     renameat(&*to.directory, &to.name, &*from.directory, &from.name)?;
+                    if let Some(name) = replaced {
+                        renameat(waiting, &name, &*to.directory, &to.name)?;
+                    }
                 }
             }
         }

@@ -363,7 +363,10 @@ impl Place {
         let from = self.tree.get(request.node)?;
         let name = |index| request.name(fixed, index).ok_or(Errno::INVAL);
         let (old, new) = (name(0)?, name(1)?);
-        let there = rustix::fs::statat(&*to.file, new, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        let target = rustix::fs::statat(&*to.file, new, AtFlags::SYMLINK_NOFOLLOW);
+        let is_directory = |mode| FileType::from_raw_mode(mode) == FileType::Directory;
+        let replaces_directory = target.as_ref().is_ok_and(|stat| is_directory(stat.st_mode));
+        let there = target.is_ok();
         match flags {
             0 => {}
             _ if !self.keeps => {
@@ -373,6 +376,9 @@ impl Place {
             libc::RENAME_NOREPLACE if there => return Err(Errno::EXIST),
             libc::RENAME_NOREPLACE => {}
             _ => return Err(Errno::INVAL),
+        }
+        if replaces_directory && self.keeps {
+            must_be_empty(&to.file, new)?;
         }
         let places = (Name::new(&from.file, old), Name::new(&to.file, new));
         let change = self.names.rename(places.0, places.1, there)?;

@@ -85,6 +85,11 @@ impl Port for FusePort {
         reply(unique, -libc::EIO, &[])
     }
 
+    /// Whoever wrote may have gone, and the mount with it, before the power is cut.
+    fn outlives_its_users(&self) -> bool {
+        true
+    }
+
     fn cut_power(&mut self, fate: crate::Fate) -> io::Result<crate::Lost> {
         Ok(self.place.cut_power(fate)?)
     }

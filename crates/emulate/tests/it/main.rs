@@ -2,6 +2,7 @@
 
 mod directory;
 mod faults;
+mod file_system;
 mod fuzz_seeds;
 mod nbd;
 mod support;
