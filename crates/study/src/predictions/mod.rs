@@ -25,6 +25,8 @@ pub use files::{learn_run, read_capture, read_run};
 pub use page::page;
 pub use text::text;
 
+/// A source that is further off than this share makes all answers suspect.
+const SOURCE_OFF: f64 = 0.1;
 /// The stage that its events and warnings name.
 const STAGE: &str = "predict";
 
@@ -35,6 +37,8 @@ pub struct Predictions {
     pub schema: u32,
     /// The capture, as it was measured.
     pub captured: Measured,
+    /// The captured run itself, simulated on its own device: how far the model is to be trusted.
+    pub source: Prediction,
     /// Factor on host path and wake-up that makes the source itself come out right.
     pub calibration: Option<f64>,
     /// What the host adds to a sync of the log, ns.
@@ -106,13 +110,15 @@ pub fn ask(
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: steps.collect() });
     let (mut learned, measured) = source(prefix)?;
     calibrate(&mut learned)?;
+    let source = simulated(&learned, question.from_start)?;
     let mut all = Predictions {
         schema: 1,
+        warnings: capture_warnings(&learned, &measured, &source),
         captured: measured,
+        source,
         calibration: learned.calibration,
         path_ns: learned.path_ns,
         devices: Vec::new(),
-        warnings: capture_warnings(&learned),
     };
     let mut stopped = false;
     for target in targets {
@@ -145,9 +151,14 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
     let run = read_run(prefix)?;
     let mut learned = learn_run(prefix, &run)?;
     calibrate(&mut learned)?;
+    simulated(&learned, learned.start.is_some())
+}
+
+/// What was learned, simulated on the device of the capture.
+fn simulated(learned: &Learned, from_start: bool) -> Result<Prediction, Error> {
     let make = || vec![learned.source_device()];
-    let question = Question { from_start: learned.start.is_some(), ..Question::default() };
-    Ok(predict(&learned, &question, "here", &make)?)
+    let question = Question { from_start, ..Question::default() };
+    Ok(predict(learned, &question, "here", &make)?)
 }
 
 /// What a captured run teaches and how it was measured: of a load of our own, or of somebody
@@ -179,7 +190,7 @@ fn source(prefix: &Path) -> Result<(Learned, Measured), Error> {
     Ok((learned, Measured::of_capture(&capture)))
 }
 
-fn capture_warnings(learned: &Learned) -> Vec<Warning> {
+fn capture_warnings(learned: &Learned, captured: &Measured, source: &Prediction) -> Vec<Warning> {
     let mut found = Vec::new();
     if learned.path_ns.is_none() {
         let message = "the disk's requests were not captured, so the host's part of a sync is \
@@ -194,10 +205,12 @@ fn capture_warnings(learned: &Learned) -> Vec<Warning> {
                 .with_hint("capture on an idle machine"),
         );
     }
-    if let Some(off) = learned.calibrated_to.filter(|reached| (reached - 1.0).abs() > 0.1) {
+    let off = source.per_min / captured.per_min.max(1e-9) - 1.0;
+    if off.abs() > SOURCE_OFF {
         let message =
-            format!("the captured run itself, simulated, is off by {:+.0} %", (off - 1.0) * 100.0);
-        let hint = "something limited it that the capture does not show, such as row locks";
+            format!("the captured run itself, simulated, is off by {:+.0} %", off * 100.0);
+        let hint = "something limited it that the capture does not show, such as row locks or the \
+                    load of others on its disk";
         found.push(Warning::new(STAGE, "source_off", message).with_hint(hint));
     }
     found

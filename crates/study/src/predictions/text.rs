@@ -5,7 +5,8 @@ use report::format;
 
 use super::Predictions;
 
-/// Rows of cells, the first one the header; the captured run comes first.
+/// Rows of cells, the first one the header; the captured run comes first, as it was
+/// measured and as it is simulated.
 pub fn text(all: &Predictions) -> Vec<Vec<String>> {
     let header = [
         "DEVICE",
@@ -28,9 +29,11 @@ pub fn text(all: &Predictions) -> Vec<Vec<String>> {
         ];
         rows.push(row(index, first, kind, quantiles, String::new()));
     }
-    for device in &all.devices {
+    let source = std::iter::once(("(captured, simulated)", &all.source));
+    let devices = all.devices.iter().map(|device| (device.device.as_str(), device));
+    for (name, device) in source.chain(devices) {
         for (index, kind) in device.kinds.iter().enumerate() {
-            let first = [device.device.clone(), format::count(device.per_min), interval(device)];
+            let first = [name.to_owned(), format::count(device.per_min), interval(device)];
             let limits = limits(device);
             rows.push(row(index, first, &kind.kind, &quantiles(kind), limits));
         }
