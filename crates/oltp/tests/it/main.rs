@@ -6,6 +6,7 @@ mod errors;
 mod load;
 mod mariadb;
 mod postgresql;
+mod power_cuts;
 mod run;
 mod server;
 mod statements;
