@@ -10,6 +10,9 @@
 //! Every capture counts what it lost and says what it could not see. Times are CLOCK_MONOTONIC, so
 //! that the layers line up.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("capture needs Linux: it uses the kernel's tracepoints and /proc");
+
 mod account;
 pub mod block;
 pub mod cpu;

@@ -13,6 +13,9 @@
 //! Tested in virtual time (`line.rs`), against oracles (`fuse/layout.rs`, `fuse/images.rs`), and on
 //! real mounts in `tests/it`.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("emulate needs Linux: it uses FUSE and loop devices");
+
 mod block;
 mod clock;
 pub mod control;

@@ -10,6 +10,9 @@
 //! twice; every request queued completes exactly once. Tests: beside the code on pretended sysfs
 //! trees and mount tables; the guards and injected faults through `probe` and `spill`.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("io needs Linux: it uses io_uring and direct I/O");
+
 pub mod buffer;
 pub mod engine;
 mod error;

@@ -14,7 +14,9 @@ fn commands(page: &str) -> Vec<Vec<&str>> {
             "```sh" => inside = true,
             "```" => inside = false,
             _ if inside => {
-                let words: Vec<&str> = line.split_whitespace().collect();
+                // Quotes keep a shell from reading `<` as its own.
+                let words = line.split_whitespace().map(|word| word.trim_matches('\''));
+                let words: Vec<&str> = words.collect();
                 assert_eq!(words.first(), Some(&"wearmark"), "not a command of ours: {line}");
                 found.push(words[1..].to_vec());
             }
