@@ -20,12 +20,12 @@ use crate::{Error, Result};
 const MSR_START: u64 = 128_166_372_000_000_000;
 
 impl Format {
-    /// Whether [`write`] writes it.
+    /// Whether [`fn@write`] writes it.
     pub fn can_be_written(self) -> bool {
         Self::WRITTEN.contains(&self)
     }
 
-    /// The formats that [`write`] writes.
+    /// The formats that [`fn@write`] writes.
     pub const WRITTEN: &[Self] = &[
         Self::Own,
         Self::Spc,

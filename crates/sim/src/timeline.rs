@@ -2,7 +2,7 @@
 //! Event Format of Chrome.
 //!
 //! A [`Timeline`] collects one device's spans and requests within a window of virtual time, up to a
-//! limit; [`write`] lays several devices out as processes and their resources as threads. Requests
+//! limit; [`fn@write`] lays several devices out as processes and their resources as threads. Requests
 //! overlap, so they are asynchronous events with their path as arguments; how many are outstanding
 //! is a counter. Times are microseconds with three decimals: exact.
 //!

@@ -2,16 +2,16 @@
 //!
 //! | room | decides |
 //! |---|---|
-//! | [`Geometry`] | channels, chips, dies, planes, blocks, pages |
-//! | [`Timing`] | how long cells and bus take |
+//! | `Geometry` | channels, chips, dies, planes, blocks, pages |
+//! | `Timing` | how long cells and bus take |
 //! | [`Nand`] | when dies and channels are free: the timelines |
 //! | [`mapping`] | where a logical page is: the translation layer |
 //! | [`allocation`] | which plane takes a page that is written |
 //! | [`gc`] | which block is cleaned, and when |
-//! | [`StreamParameters`] | which data are kept in blocks of their own |
+//! | `StreamParameters` | which data are kept in blocks of their own |
 //! | [`wear`] | which block is opened next, when cold data move, how long it lives |
-//! | [`ZoneParameters`], [`HostLog`] | the host interface of zones, and a host's log above it |
-//! | [`SlcParameters`] | blocks that are written fast first and folded later |
+//! | `ZoneParameters`, [`HostLog`] | the host interface of zones, and a host's log above it |
+//! | `SlcParameters` | blocks that are written fast first and folded later |
 //! | [`Flash`] | cuts requests into pages; the [`crate::Device`] |
 //! | [`snapshot`] | the whole state as bytes |
 //!
@@ -21,7 +21,7 @@
 //!
 //! **Over-provisioning** is stated as the share of the raw capacity that is not addressable,
 //! `1 - logical / raw`; the literature also uses `raw / logical - 1`
-//! ([`FlashParameters::spare_over_logical`]).
+//! (`FlashParameters::spare_over_logical`).
 //!
 //! Invariants: those of the crate and of the rooms; requests in = completions out; programs = host
 //! pages + moved pages; no page is lost or read stale. Tested by properties against a slow oracle,

@@ -25,7 +25,7 @@
 //! its stream*: a log that is appended between random page accesses stays sequential, as it does
 //! for a device with several open write points or a read-ahead window per stream. A write may begin
 //! with the last block of the previous one again, as a log does that had not filled it. Devices
-//! with one arm lose that position: [`Detection::Global`].
+//! with one arm lose that position: `Detection::Global`.
 //!
 //! Invariants: the ones of the crate; and the i-th submitted request draws the i-th random number,
 //! whatever its neighbours are. Tested against the closed forms of M/D/1 and M/M/1, and by

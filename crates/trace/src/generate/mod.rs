@@ -3,7 +3,7 @@
 //! [`oltp_like`] has the shape of a database under transactions; [`poisson`] and [`uniform`] repeat
 //! one access pattern. Everything else is a [`Workload`]: phases of streams with their arrivals,
 //! addresses, sizes and operations, built by the named [`patterns`] (the micro-benchmarks of uFLIP,
-//! the workloads of SNIA's PTS) or read from a [`Recipe`]. To imitate a given trace see
+//! the workloads of SNIA's PTS) or read from a `Recipe`. To imitate a given trace see
 //! [`crate::imitate`].
 
 mod addresses;

@@ -6,7 +6,7 @@
 //!
 //! | operation | changes | rule |
 //! |---|---|---|
-//! | [`slice`] | which requests | by time, stream, region; requests are clipped at its borders |
+//! | [`fn@slice`] | which requests | by time, stream, region; requests are clipped at its borders |
 //! | [`remap`] | addresses | compact, scale or modulo, onto a device of a given size |
 //! | [`scale_time`] | times | all by one factor; measured service times stay |
 //! | [`merge`] | joins | by time; addresses stacked, shifted or shared |

@@ -1,4 +1,4 @@
-//! Zones as a translation layer: see [`crate::flash::zones`].
+//! Zones as a translation layer: see `crate::flash::zones`.
 //!
 //! Pages of a zone go to its planes in turn, so that a zone is as parallel as it is wide; all of
 //! its blocks are opened with its first page, which is what open zones cost a device. A reset

@@ -1,4 +1,4 @@
-//! The page map behind an SLC cache: see [`crate::flash::slc`].
+//! The page map behind an SLC cache: see `crate::flash::slc`.
 //!
 //! Blocks of the cache are blocks of the page map that cleaning does not see: a page in one is
 //! mapped like any other, but a block is full with a part of its pages, and they have times of
