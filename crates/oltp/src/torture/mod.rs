@@ -192,7 +192,8 @@ impl Torture<'_> {
         let (version, meta) = (dbms.version()?, dbms.meta()?);
         drop(dbms);
         let constants = Constants::for_run(self.options.seed, meta.c_last_load);
-        self.source = Some(meta.dataset.source(Mix::NORMAL, self.options.seed, constants));
+        let source = self.options.dataset.source(Mix::NORMAL, self.options.seed, constants);
+        self.source = Some(source);
         self.instance.stop().map_err(|source| Self::error("stopping the server", source))?;
         self.start(sink).map_err(|source| Self::error("starting the server", source))?;
         let mut asked = Asked::new(self.options.system, self.login());
@@ -223,7 +224,7 @@ impl Torture<'_> {
         let how_long = Duration::from_nanos((self.options.longest.0 as f64 * share) as u64);
         let dbms = self.dbms()?;
         let driver = dbms.driver(self.options.dataset)?;
-        let source = self.source.expect("it was prepared");
+        let source = self.source.clone().expect("it was prepared");
         let herd = Herd {
             driver: &*driver,
             source: &source,
@@ -260,6 +261,7 @@ impl Torture<'_> {
             }
             Err(source) => return Err(Self::error("recovering", source)),
         };
+        let damage = damage.or_else(|| self.invariants(&mut cycle));
         Ok((cycle, done.interrupted, damage))
     }
 
@@ -283,6 +285,25 @@ impl Torture<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The invariants of an own workload, after each recovery; why they cannot be asked for.
+    fn invariants(&self, cycle: &mut CycleResult) -> Option<String> {
+        if !matches!(self.options.dataset, Dataset::Own(_)) {
+            return None;
+        }
+        match self.dbms().and_then(|dbms| dbms.check()) {
+            Ok(conditions) => {
+                for condition in conditions.iter().filter(|condition| !condition.holds) {
+                    cycle.inconsistent += condition.violations;
+                    let first = condition.detail.first().map_or("", String::as_str);
+                    let states = &condition.states;
+                    cycle.examples.push(format!("'{states}' is violated, first by {first}"));
+                }
+                None
+            }
+            Err(error) => Some(format!("the invariants cannot be checked: {error}")),
+        }
     }
 
     /// All conditions, and every order of every cycle once more.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::oltp::{Database, Kind};
+use ::oltp::Database;
 use capture::server::TransactionIo;
 use report::format;
 use study::host_stack::Devices;
@@ -113,19 +113,14 @@ fn write_capture(
         formats::own::write(trace, &with(&format!("-{name}.parquet")))?;
     }
     if !transactions.is_empty() {
-        let text = study::captures::table(transactions, kind_name);
+        let kinds = run.result.dataset.workload().by_code();
+        let name = |number: u16| kinds.get(usize::from(number)).map_or("unknown", |k| k.name());
+        let text = study::captures::table(transactions, name);
         study::run_dir::write_atomically(&with("-transactions.csv"), text.as_bytes())?;
     }
     let mut set = RunSet::new(None, prefix.parent().unwrap_or(Path::new(".")));
     set.runs.push(run.clone());
     Ok(set.write(&with("-run.json"))?)
-}
-
-/// The name of a kind of transaction by its number in a capture.
-fn kind_name(number: u16) -> &'static str {
-    let kinds = [Kind::Transfer, Kind::Update];
-    let mut all = Kind::ORDER_ENTRY.iter().chain(&kinds);
-    all.find(|kind| **kind as u16 == number).map_or("unknown", |kind| kind.name())
 }
 
 /// What is captured.
