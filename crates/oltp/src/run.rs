@@ -14,7 +14,7 @@ use crate::engine::{Gathered, INTERVAL_NS, Phase, Plan, STAGE, Span, Watch, exec
 use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
 use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
 use crate::workload::nurand::Constants;
-use crate::workload::{Dataset, Source};
+use crate::workload::{Dataset, Own, Source};
 use crate::{Error, Kind, Scale};
 
 /// A measurement shorter than this carries a warning.
@@ -118,6 +118,9 @@ fn run_inner(
     let dataset = options.dataset.unwrap_or(meta.dataset);
     let mut source = dataset.source(options.mix, options.seed, constants);
     source.begin_phases(options.warmup.0);
+    if let (Dataset::Own(own), Some(_)) = (dataset, &world) {
+        refuse_sleeps(own)?;
+    }
     if let Source::Own(inputs) = &source {
         inputs.go_on(&mut |sql| dbms.integer(sql))?;
     }
@@ -141,6 +144,20 @@ fn run_inner(
     }
     let spans = std::mem::take(&mut gathered.spans);
     Ok((assemble(options, (&*dbms, source), &gathered, sizes)?, spans))
+}
+
+/// A sleep inside a transaction is the machine's time: in virtual time it would be none.
+fn refuse_sleeps(own: Own) -> Result<(), Error> {
+    for (kind, program) in own.kinds().iter().zip(&own.body()?.programs) {
+        if program.sleeps() {
+            return Err(Error::Workload {
+                place: format!("{} of {}", kind.name(), own.name()),
+                what: "it sleeps inside a transaction, which virtual time cannot".to_owned(),
+                hint: "leave \\sleep out, or run it without --on".to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn plan(options: &Options, source: Source) -> Plan {

@@ -30,7 +30,7 @@ use crate::Error;
 use crate::driver::Dbms;
 use crate::options::{Database, ServerSettings};
 use crate::workload::nurand::Constants;
-use crate::workload::{Dataset, Mix, Source};
+use crate::workload::{Dataset, Mix, Own, Source};
 use ask::Asked;
 use herd::{Done, Herd};
 use ledger::{Ledger, Look};
@@ -331,6 +331,21 @@ impl Torture<'_> {
     }
 }
 
+/// Which transactions of an own workload nobody can ask for.
+fn own_note(own: Own) -> Option<String> {
+    let body = own.body().ok()?;
+    let unasked = own.kinds().iter().zip(&body.programs);
+    let unasked = unasked.filter(|(kind, program)| kind.writes() && program.kept.is_none());
+    let names: Vec<&str> = unasked.map(|(kind, _)| kind.name()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "of {} a loss shows only where it breaks an invariant: workload.toml names no query \
+             'kept' for it",
+            names.join(", ")
+        )
+    })
+}
+
 fn notes(options: &TortureOptions) -> Vec<String> {
     let mut notes = Vec::new();
     if options.loss == Loss::Process {
@@ -339,6 +354,9 @@ fn notes(options: &TortureOptions) -> Vec<String> {
              so a server that never syncs passes"
                 .to_owned(),
         );
+    }
+    if let Dataset::Own(own) = options.dataset {
+        notes.extend(own_note(own));
     }
     if options.lies {
         notes.push(

@@ -11,8 +11,9 @@ use units::Nanos;
 use super::expression::{Expression, Trouble};
 use super::program::{NUMBERS_MAX, Program, Script, Step, Wanted, statement};
 use super::read::{Files, Wrong, line_of};
+use super::sql::{self, Piece};
 use super::value::{Holds, Value};
-use super::{Dialect, Facts, LIMIT_S, Sequence, parser, pgbench, sql};
+use super::{Dialect, Facts, LIMIT_S, Sequence, parser, pgbench};
 
 /// `[kinds.NAME]`
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -30,6 +31,8 @@ pub(super) struct RawKind {
     keying: Option<Nanos>,
     /// Bound on the 90th percentile.
     limit: Option<Nanos>,
+    /// A query that returns a row for as long as the database keeps the transaction.
+    kept: Option<Spanned<String>>,
     /// Overrides what the statements' words say.
     writes: Option<bool>,
 }
@@ -90,6 +93,7 @@ impl Maker<'_> {
                 slots: parsed.slots,
                 draws: parsed.draws,
                 numbers: Vec::new(),
+                kept: None,
                 scripts: [None, None, None],
             });
             program.scripts[dialect as usize] = Some(script);
@@ -122,13 +126,29 @@ impl Maker<'_> {
         if scripts.iter().all(Option::is_none) {
             return Err(Wrong::file(&file, "the file is missing".to_owned()));
         }
+        let kept = self.kept(raw, &slots)?;
         let numbers = numbers.into_inner();
-        Ok((Program { slots, draws, numbers, scripts }, writes))
+        Ok((Program { slots, draws, numbers, kept, scripts }, writes))
+    }
+
+    fn kept(&self, raw: &RawKind, slots: &[(String, Holds)]) -> Result<Option<Piece>, Wrong> {
+        let Some(kept) = &raw.kept else { return Ok(None) };
+        let line = line_of(self.text, kept.span().start);
+        let pieces =
+            sql::statements(kept.get_ref(), line).map_err(|(line, why)| Wrong::toml(line, why))?;
+        let [piece] = &pieces[..] else {
+            return Err(Wrong::toml(line, "kept must be one query".to_owned()));
+        };
+        let known = |name: &str| slots.iter().any(|(slot, _)| slot == name);
+        match piece.names().find(|name| !known(name)) {
+            Some(name) => Err(Wrong::toml(line, format!("no parameter is called :{name}"))),
+            None => Ok(Some(piece.clone())),
+        }
     }
 
     fn step(
         &self,
-        piece: &sql::Piece,
+        piece: &Piece,
         dialect: Dialect,
         slots: &mut Vec<(String, Holds)>,
         draws: &mut Vec<(usize, Expression)>,

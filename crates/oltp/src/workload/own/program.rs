@@ -158,11 +158,38 @@ pub struct Program {
     pub draws: Vec<(usize, Expression)>,
     /// Numbers of sequences.
     pub numbers: Vec<Wanted>,
+    /// A query that returns a row for as long as the database keeps the transaction.
+    pub kept: Option<Piece>,
     /// The steps by DBMS; none where its SQL is missing.
     pub scripts: [Option<Script>; Dialect::ALL.len()],
 }
 
 impl Program {
+    /// Whether a transaction waits on purpose.
+    pub fn sleeps(&self) -> bool {
+        let sleeps = |(_, step): &(usize, Step)| matches!(step, Step::Sleep(..));
+        self.scripts.iter().flatten().any(|script| script.steps.iter().any(sleeps))
+    }
+
+    /// The query that tells whether the database still holds a transaction, and its values for
+    /// messages; none where the kind has no such query.
+    pub(crate) fn kept_query(&self, request: &OwnRequest) -> Option<(String, String)> {
+        let kept = self.kept.as_ref()?;
+        let mut scratch = Scratch::default();
+        scratch.draw(self, request, 0).ok()?;
+        let value = |name: &str| {
+            let at = self.slots.iter().position(|(known, _)| known == name);
+            at.map_or(Value::Null, |at| scratch.values[at].clone())
+        };
+        let sql = kept.text(|name| match value(name) {
+            Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
+            other => other.to_string(),
+        });
+        let shown: Vec<String> =
+            kept.names().map(|name| format!("{name} = {}", value(name))).collect();
+        Some((format!("SELECT 1 FROM ({sql}) AS kept LIMIT 1"), shown.join(", ")))
+    }
+
     /// The steps in a DBMS.
     ///
     /// # Errors
@@ -290,4 +317,52 @@ pub fn statement(
         names.split(',').map(|name| slot(name.trim(), true)).collect::<Result<Vec<_>, _>>()
     });
     Ok(Statement { sql, parameters, rows, into: into.transpose()?.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sql::statements;
+    use super::*;
+
+    /// Steps of SQL whose parameters and answers are numbered by their letters.
+    fn script(text: &str, dialect: Dialect) -> Script {
+        let slot = |name: &str| Ok(usize::from(name.as_bytes()[0] - b'a'));
+        let pieces = statements(text, 1).unwrap();
+        let steps = pieces.iter().map(|piece| {
+            let step = match piece.words[0].as_str() {
+                "BEGIN" => Step::Begin,
+                "COMMIT" => Step::Commit,
+                "SLEEP" => Step::Sleep(Expression::Row, 1.0),
+                _ => Step::Statement(statement(piece, dialect, &mut |name, _| slot(name)).unwrap()),
+            };
+            (piece.line, step)
+        });
+        Script::new("x.sql", steps.collect(), dialect)
+    }
+
+    #[test]
+    fn only_what_needs_an_answer_waits_for_it() {
+        let text = "BEGIN;\n-- into: a\nSELECT x FROM t WHERE i = :b;\nSELECT :b;\n\
+                    UPDATE t SET x = :a;\nSELECT :a;\nCOMMIT";
+        let made = script(text, Dialect::Postgresql);
+        assert_eq!(made.groups(false), [0..2, 2..3, 3..4, 4..5, 5..6]);
+        assert_eq!(made.groups(true), [0..3, 3..6]);
+        // A COMMIT behind a refusal would be carried out.
+        assert_eq!(script(text, Dialect::Mariadb).groups(true), [0..3, 3..5, 5..6]);
+        let waits = script("BEGIN; SLEEP; SELECT 1; SLEEP; COMMIT", Dialect::Postgresql);
+        assert_eq!(waits.groups(true), [0..1, 1..3, 3..5]);
+    }
+
+    #[test]
+    fn what_is_expected_of_a_statement_is_read() {
+        let of = |text: &str| {
+            let piece = &statements(text, 1).unwrap()[0];
+            statement(piece, Dialect::Sqlite, &mut |_, _| Ok(0)).map(|made| made.rows)
+        };
+        assert_eq!(of("-- rows: 2\nSELECT 1"), Ok(Rows::Exactly(2)));
+        assert_eq!(of("-- rows: some\nSELECT 1"), Ok(Rows::Some));
+        assert_eq!(of("SELECT 1"), Ok(Rows::Any));
+        assert!(of("-- rows: few\nSELECT 1").unwrap_err().contains("none of any, some, a number"));
+        assert!(Rows::Some.hold(3) && !Rows::Some.hold(0) && !Rows::Exactly(2).hold(1));
+    }
 }
