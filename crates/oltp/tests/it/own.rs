@@ -91,7 +91,8 @@ fn the_shop_runs_and_its_result_reads_back() {
     let checkout = back.kinds()[3];
     assert_eq!(back.of(checkout).unwrap().count, result.transactions[3].count);
     assert!(checkout.writes() && (checkout.think_mean_s() - 10.0).abs() < 1e-9);
-    assert_eq!(serde_json::to_string(&back).unwrap(), json);
+    let text = |result: &OltpResult| serde_json::to_string(&result.dataset).unwrap();
+    assert_eq!(text(&back), text(&result));
 }
 
 /// Each of the six mixes, in a closed and an open loop; inserts go on behind those of earlier runs.

@@ -233,10 +233,10 @@ mod tests {
     fn draws_follow_the_exact_distributions() {
         let draws = if std::env::var_os("SLOW").is_some() { 10_000_000 } else { 1_000_000 };
         let pairs = [
-            (Distribution::uniform(-3, 996), Distribution::zipf(-3, 996, 0.01)),
-            (Distribution::gaussian(1, 1000, 2.5), Distribution::gaussian(1, 1000, 2.52)),
-            (Distribution::gaussian(1, 7, 5.0), Distribution::gaussian(1, 7, 5.04)),
-            (Distribution::exponential(1, 1000, 3.0), Distribution::exponential(1, 1000, 3.03)),
+            (Distribution::uniform(-3, 996), Distribution::zipf(-3, 996, 0.05)),
+            (Distribution::gaussian(1, 1000, 2.5), Distribution::gaussian(1, 1000, 2.6)),
+            (Distribution::gaussian(1, 7, 5.0), Distribution::gaussian(1, 7, 5.1)),
+            (Distribution::exponential(1, 1000, 3.0), Distribution::exponential(1, 1000, 3.1)),
             (Distribution::zipf(1, 1000, 0.99), Distribution::zipf(1, 1000, 1.0)),
             (Distribution::zipf(1, 100_000, 1.2), Distribution::zipf(1, 100_000, 1.21)),
             (

@@ -256,7 +256,8 @@ fn columns(piece: &Piece) -> Result<Vec<String>, Trouble> {
     let end = list.to_uppercase().find(" FROM ").unwrap_or(list.len());
     let named = |column: &str| {
         let name = column.split_whitespace().last()?.to_lowercase();
-        name.chars().all(parser::is_of_a_name).then_some(name)
+        let number = name.starts_with(|first: char| first.is_ascii_digit());
+        (!number && name.chars().all(parser::is_of_a_name)).then_some(name)
     };
     let mut depth = 0;
     let cut = list[..end].split(|letter: char| {
