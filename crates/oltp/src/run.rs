@@ -14,6 +14,7 @@ use crate::engine::{Gathered, INTERVAL_NS, Phase, Plan, STAGE, Span, Watch, exec
 use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
 use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
 use crate::workload::nurand::Constants;
+use crate::workload::own::Dialect;
 use crate::workload::{Dataset, Own, Source};
 use crate::{Error, Kind, Scale};
 
@@ -118,8 +119,8 @@ fn run_inner(
     let dataset = options.dataset.unwrap_or(meta.dataset);
     let mut source = dataset.source(options.mix, options.seed, constants);
     source.begin_phases(options.warmup.0);
-    if let (Dataset::Own(own), Some(_)) = (dataset, &world) {
-        refuse_sleeps(own)?;
+    if let Dataset::Own(own) = dataset {
+        refuse_what_cannot_run(own, &options.database, world.is_some())?;
     }
     if let Source::Own(inputs) = &source {
         inputs.go_on(&mut |sql| dbms.integer(sql))?;
@@ -146,15 +147,24 @@ fn run_inner(
     Ok((assemble(options, (&*dbms, source), &gathered, sizes)?, spans))
 }
 
-/// A sleep inside a transaction is the machine's time: in virtual time it would be none.
-fn refuse_sleeps(own: Own) -> Result<(), Error> {
+/// Kinds that have no SQL for the DBMS, and those that sleep where the time is not the machine's.
+fn refuse_what_cannot_run(own: Own, database: &Database, simulated: bool) -> Result<(), Error> {
+    let dialect = match database {
+        Database::Sqlite(_) => Dialect::Sqlite,
+        Database::Postgresql(_) => Dialect::Postgresql,
+        Database::Mariadb(_) => Dialect::Mariadb,
+    };
     for (kind, program) in own.kinds().iter().zip(&own.body()?.programs) {
-        if program.sleeps() {
-            return Err(Error::Workload {
-                place: format!("{} of {}", kind.name(), own.name()),
-                what: "it sleeps inside a transaction, which virtual time cannot".to_owned(),
-                hint: "leave \\sleep out, or run it without --on".to_owned(),
-            });
+        let refused = |what: String, hint: &str| {
+            let place = format!("{} of {}", kind.name(), own.name());
+            Err(Error::Workload { place, what, hint: hint.to_owned() })
+        };
+        if let Err(what) = program.script(dialect) {
+            return refused(what, "write the file that its workload.toml names for this DBMS");
+        }
+        if simulated && program.sleeps() {
+            let what = "it sleeps inside a transaction, which virtual time cannot".to_owned();
+            return refused(what, "leave \\sleep out, or run it without --on");
         }
     }
     Ok(())

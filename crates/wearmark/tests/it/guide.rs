@@ -76,7 +76,7 @@ fn the_guide_to_own_transactions_runs() {
     for command in &commands {
         let out = fine(dir.path(), command);
         let named = |kinds: &[&str]| kinds.iter().all(|kind| out.contains(kind));
-        let kinds: &[&str] = match command {
+        let kinds: &[&str] = match command[..] {
             [_, "run", "kv", ..] => &["read", "update"],
             ["predict", ..] | [_, "run", "shop", ..] => &["browse", "checkout"],
             [_, "run", "try", ..] => &["look", "visit"],

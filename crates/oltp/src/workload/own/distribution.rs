@@ -38,7 +38,7 @@ type Made = Result<Distribution, String>;
 impl Distribution {
     fn new(low: i64, high: i64, shape: impl FnOnce(u64) -> Shape) -> Made {
         match high.checked_sub(low) {
-            Some(span) if span >= 0 && span < i64::MAX => {
+            Some(span) if (0..i64::MAX).contains(&span) => {
                 Ok(Self { low, high, shape: shape(span as u64 + 1) })
             }
             _ => Err(format!("no integer lies from {low} to {high}")),

@@ -163,18 +163,20 @@ impl Expression {
             all.reduce(|a, b| if a == b { a } else { wider(a, b) }).unwrap_or(Holds::Text)
         };
         match self {
-            Self::Constant(Value::Int(_)) => Holds::Int,
-            Self::Constant(Value::Real(_)) | Self::Decimal(..) => Holds::Real,
-            Self::Constant(Value::Text(_) | Value::Null) | Self::Letters(..) => Holds::Text,
-            Self::Slot(slot) => slots[*slot],
-            Self::Row | Self::Terminal | Self::Now | Self::Number(_) => Holds::Int,
-            Self::Latest(..) | Self::Draw(_) | Self::Call(Int, _) => Holds::Int,
-            Self::Line(lines) if lines.iter().all(|line| matches!(line, Value::Int(_))) => {
+            Self::Row | Self::Terminal | Self::Now | Self::Number(_) | Self::Latest(..) => {
                 Holds::Int
             }
-            Self::Line(_) => Holds::Text,
+            Self::Constant(Value::Int(_)) | Self::Draw(_) | Self::Call(Int, _) => Holds::Int,
+            Self::Constant(Value::Real(_))
+            | Self::Decimal(..)
+            | Self::Call(Sqrt | Ln | Exp | Double, _) => Holds::Real,
+            Self::Constant(Value::Text(_) | Value::Null) | Self::Letters(..) => Holds::Text,
+            Self::Slot(slot) => slots[*slot],
+            Self::Line(lines) => {
+                let whole = lines.iter().all(|line| matches!(line, Value::Int(_)));
+                if whole { Holds::Int } else { Holds::Text }
+            }
             Self::Choice(list) => of(list),
-            Self::Call(Sqrt | Ln | Exp | Double, _) => Holds::Real,
             Self::Call(function, _) if function.draws() => Holds::Int,
             Self::Call(_, list) => match of(list) {
                 // What a statement returned is taken for the number that it must be here.
@@ -188,7 +190,9 @@ impl Expression {
     pub fn walk(&self, each: &mut dyn FnMut(&Self)) {
         each(self);
         if let Self::Call(_, list) | Self::Choice(list) = self {
-            list.iter().for_each(|part| part.walk(each));
+            for part in list {
+                part.walk(each);
+            }
         }
     }
 

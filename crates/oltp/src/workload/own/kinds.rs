@@ -219,13 +219,9 @@ pub(super) fn order(expressions: &[Expression]) -> Result<Vec<usize>, usize> {
         };
         let next =
             (0..expressions.len()).find(|at| !order.contains(at) && ready(&expressions[*at]));
-        match next {
-            Some(next) => order.push(next),
-            None => {
-                let stuck = (0..expressions.len()).find(|at| !order.contains(at));
-                return Err(stuck.unwrap_or(0));
-            }
-        }
+        let stuck = || (0..expressions.len()).find(|at| !order.contains(at)).unwrap_or(0);
+        let next = next.ok_or_else(stuck)?;
+        order.push(next);
     }
     Ok(order)
 }

@@ -111,12 +111,12 @@ impl Script {
     }
 }
 
+/// Whether a step must wait for the answers of the steps before it in a group.
+type Apart<'a> = dyn Fn(&[(usize, Step)], &Step) -> bool + 'a;
+
 /// Cuts steps into groups: a group begins with what is done here, and with BEGIN, which travels with
 /// the statement behind it; it ends before a step that is `apart` from the group so far.
-fn groups(
-    steps: &[(usize, Step)],
-    apart: &dyn Fn(&[(usize, Step)], &Step) -> bool,
-) -> Vec<Range<usize>> {
+fn groups(steps: &[(usize, Step)], apart: &Apart<'_>) -> Vec<Range<usize>> {
     let mut groups = Vec::new();
     let mut start = 0;
     for (at, (_, step)) in steps.iter().enumerate() {
@@ -126,7 +126,8 @@ fn groups(
             .any(|(_, step)| matches!(step, Step::Statement(_) | Step::Commit | Step::Rollback));
         let here = matches!(step, Step::Set(..) | Step::Sleep(..));
         let begins = group.iter().any(|(_, step)| matches!(step, Step::Begin));
-        if (sends && (here || apart(group, step))) || (here && begins && !sends) {
+        let ends = if sends { here || apart(group, step) } else { here && begins };
+        if ends {
             groups.push(start..at);
             start = at;
         }

@@ -117,7 +117,7 @@ impl Wrong {
 
 /// The line, from 1, of a byte of a text.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
-    text.as_bytes()[..byte.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
+    text[..byte.min(text.len())].matches('\n').count() + 1
 }
 
 /// The files of a workload: of a directory, or shipped.
@@ -282,15 +282,12 @@ impl<'a> Reading<'a> {
             Wrong::toml(line, events::one_line(error.message()))
         })?;
         for (name, value) in &choice.sizes {
-            match raw.settings.get_mut(name) {
-                Some(setting) => *setting = *value,
-                None => {
-                    let known: Vec<&str> = raw.settings.keys().map(String::as_str).collect();
-                    let known = known.join(", ");
-                    let what = format!("there is no setting '{name}' among: {known}");
-                    return Err(Wrong::file(FILE, what));
-                }
-            }
+            let Some(setting) = raw.settings.get_mut(name) else {
+                let known: Vec<&str> = raw.settings.keys().map(String::as_str).collect();
+                let what = format!("there is no setting '{name}' among: {}", known.join(", "));
+                return Err(Wrong::file(FILE, what));
+            };
+            *setting = *value;
         }
         Ok(Self { files, place, choice, text, raw })
     }

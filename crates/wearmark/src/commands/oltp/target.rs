@@ -30,26 +30,23 @@ pub fn named<T: serde::de::DeserializeOwned>(option: &str, text: &str) -> anyhow
 /// What the workload's arguments load.
 pub fn dataset(arguments: &WorkloadArguments) -> anyhow::Result<Dataset> {
     let mix = (arguments.mix != USUAL_MIX).then_some(arguments.mix.as_str());
-    dataset_of(
+    Ok(dataset_of(
         workload(&arguments.workload, &arguments.own, mix)?,
         (arguments.warehouses, arguments.branches, arguments.rows),
-    )
+    ))
 }
 
 /// The mix that needs no mention.
 const USUAL_MIX: &str = "normal";
 
 /// A workload and its size.
-pub fn dataset_of(
-    workload: Workload,
-    (warehouses, branches, rows): (u32, u32, u32),
-) -> anyhow::Result<Dataset> {
-    Ok(match workload {
+pub fn dataset_of(workload: Workload, (warehouses, branches, rows): (u32, u32, u32)) -> Dataset {
+    match workload {
         Workload::OrderEntry => Dataset::OrderEntry(Scale::new(warehouses)),
         Workload::Bank => Dataset::Bank(BankScale::new(branches)),
         Workload::Commit => Dataset::Commit(CommitScale { rows }),
         Workload::Own(own) => Dataset::Own(own),
-    })
+    }
 }
 
 /// A workload by its name or directory.

@@ -41,7 +41,7 @@ fn options(arguments: &OltpTorture) -> anyhow::Result<TortureOptions> {
     let dataset = dataset_of(
         workload(&arguments.workload, &arguments.own, None)?,
         (arguments.warehouses, arguments.branches, arguments.rows),
-    )?;
+    );
     Ok(TortureOptions {
         settings: server_settings(&arguments.settings, arguments.users)?,
         dataset,
