@@ -1,4 +1,5 @@
-//! `COPY ... FROM STDIN`, in binary or as text (PostgreSQL 15 manual, chapter 55.2.6 and the page of COPY).
+//! `COPY ... FROM STDIN`, in binary or as text
+//! (PostgreSQL 15 manual, chapter 55.2.6 and the page of COPY).
 
 use super::connection::Connection;
 use super::inbox::protocol;

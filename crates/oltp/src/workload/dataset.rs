@@ -204,8 +204,8 @@ impl FromStr for Workload {
             Error::Option {
                 option: "workload",
                 value: text.to_owned(),
-                why: "is none of order-entry, bank, commit, ycsb, web-shop, pgbench, nor a directory \
-                      with workload.toml",
+                why: "is none of order-entry, bank, commit, ycsb, web-shop, pgbench, nor a \
+                      directory with workload.toml",
             }
         })
     }

@@ -161,7 +161,8 @@ fn a_violated_invariant_is_named() {
 
 /// Every table, row by row.
 const TABLES: [&str; 4] = [
-    "SELECT id, category, name, description, price, stock, sold, received FROM products ORDER BY id",
+    "SELECT id, category, name, description, price, stock, sold, received FROM products \
+     ORDER BY id",
     "SELECT id, name, city FROM customers ORDER BY id",
     "SELECT id, customer, total FROM orders ORDER BY id",
     "SELECT order_id, product, quantity, price FROM order_items ORDER BY 1, 2, 3",
@@ -311,7 +312,8 @@ fn mistakes_are_named_with_their_line() {
         ),
         (
             "workload.toml",
-            "[kinds.get]\nparameters = { id = '1' }\n[tables.u]\nrows = '1'\ncolumns = { a = '1' }\n",
+            "[kinds.get]\nparameters = { id = '1' }\n[tables.u]\nrows = '1'\n\
+             columns = { a = '1' }\n",
             "schema.sql makes no table 'u'",
         ),
         (

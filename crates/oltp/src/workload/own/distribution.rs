@@ -1,11 +1,12 @@
 //! The distributions that parameters are drawn from, each with its exact probabilities.
 //!
 //! Gaussian and exponential are those of pgbench (PostgreSQL manual, page of pgbench: "random
-//! functions"): a continuous variable, cut at `parameter`, whose range is divided into as many equal
-//! parts as there are integers. Zipf gives the value of rank k, from 1, a chance proportional to
-//! k^-exponent; scattered, ranks are spread over the range by a fixed permutation. NURand is TPC-C's
-//! (5.11 clause 2.1.6). Tests draw from each and compare by chi-square with the probabilities, and
-//! with those of a neighbouring distribution, which must be told apart.
+//! functions"): a continuous variable, cut at `parameter`, whose range is divided into as many
+//! equal parts as there are integers. Zipf gives the value of rank k, from 1, a chance proportional
+//! to k^-exponent; scattered, ranks are spread over the range by a fixed permutation. NURand is
+//! TPC-C's
+//! (5.11 clause 2.1.6). Tests draw from each and compare by chi-square with the probabilities,
+//! and with those of a neighbouring distribution, which must be told apart.
 
 use stats::rng::Rng;
 use stats::zipf::{Permutation, Zipf};
@@ -105,7 +106,8 @@ impl Distribution {
         let bits = (a + 1).max(0) as u64;
         if !(known && bits.is_power_of_two() && bits <= 1 << 19) {
             return Err(format!(
-                "nurand({a}, {low}, {high}, {c}): a must be 2^n - 1 below 2^19, the others below 2^20"
+                "nurand({a}, {low}, {high}, {c}): a must be 2^n - 1 below 2^19, the others below \
+                 2^20"
             ));
         }
         Self::new(low, high, |_| {
@@ -228,7 +230,7 @@ mod tests {
         chi_square_tail(&counts, &against.probabilities())
     }
 
-    /// The exact tests of NURand, for each: its own probabilities hold, those of a neighbour do not.
+    /// The exact tests of NURand, for each: its own probabilities hold, a neighbour's do not.
     #[test]
     fn draws_follow_the_exact_distributions() {
         let draws = if std::env::var_os("SLOW").is_some() { 10_000_000 } else { 1_000_000 };

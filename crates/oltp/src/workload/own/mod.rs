@@ -1,4 +1,5 @@
-//! Workloads of the user: a directory with `workload.toml`, SQL files and data, or pgbench's scripts.
+//! Workloads of the user: a directory with `workload.toml`, SQL files and data, or scripts of
+//! pgbench.
 //!
 //! [`Own::open`] reads one (`read.rs`, `kinds.rs`) into a definition that stays for as long as the
 //! program runs, so that a handle to it is as small as the name of a built-in workload; the same

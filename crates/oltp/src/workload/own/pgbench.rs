@@ -2,8 +2,8 @@
 //!
 //! Understood are SQL statements over one or several lines, `BEGIN`, `COMMIT`, `END`, `ROLLBACK`,
 //! `\set`, `\sleep` and `\gset`; every other backslash command is refused by name and line. `\set`
-//! knows the operators and functions of [`super::expression`]. Source: PostgreSQL 15 manual, page of
-//! pgbench, "custom scripts".
+//! knows the operators and functions of [`super::expression`]. Source: PostgreSQL 15 manual, page
+//! of pgbench, "custom scripts".
 
 use super::expression::{Expression, Trouble};
 use super::program::{Step, statement};

@@ -114,8 +114,8 @@ impl Script {
 /// Whether a step must wait for the answers of the steps before it in a group.
 type Apart<'a> = dyn Fn(&[(usize, Step)], &Step) -> bool + 'a;
 
-/// Cuts steps into groups: a group begins with what is done here, and with BEGIN, which travels with
-/// the statement behind it; it ends before a step that is `apart` from the group so far.
+/// Cuts steps into groups: a group begins with what is done here, and with BEGIN, which travels
+/// with the statement behind it; it ends before a step that is `apart` from the group so far.
 fn groups(steps: &[(usize, Step)], apart: &Apart<'_>) -> Vec<Range<usize>> {
     let mut groups = Vec::new();
     let mut start = 0;

@@ -1,9 +1,9 @@
 //! SQL text cut into statements, with its named parameters and the lines that stand before them.
 //!
 //! Only what separates is understood: texts, quoted names, comments, dollar quotes, semicolons, and
-//! `:name` that is neither a cast (`::type`) nor an assignment (`:=`). Everything else is the DBMS's.
-//! A comment right before a statement may say what is expected of it (`-- rows: 1`) and where its
-//! first row goes (`-- into: a, b`).
+//! `:name` that is neither a cast (`::type`) nor an assignment (`:=`). Everything else is the
+//! DBMS's. A comment right before a statement may say what is expected of it (`-- rows: 1`) and
+//! where its first row goes (`-- into: a, b`).
 
 use super::parser::is_of_a_name;
 
@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn statements_are_cut_and_parameters_found() {
-        let text = "-- the first\nSELECT a::int, ':no; ' || \"x;:y\" FROM t -- :not\n WHERE b = :b\n\
+        let text = "-- the first\nSELECT a::int, ':no; ' || \"x;:y\" FROM t -- :not\n\
+                    \x20WHERE b = :b\n\
                     ;;\n/* ; */ UPDATE t SET a = :a, `c;` = :b_2;";
         let expected = [
             (2, "SELECT a::int, ':no; ' || \"x;:y\" FROM t \n WHERE b = <b>".to_owned()),
