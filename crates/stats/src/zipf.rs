@@ -1,8 +1,9 @@
 //! Zipf-distributed ranks and what spreads them.
 //!
 //! Ranks are drawn by rejection-inversion (Hoermann and Derflinger, "Rejection-inversion to
-//! generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996), in constant time
-//! for any number of them. Tested against the exact probabilities; the permutation is checked to be one.
+//! generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996), in constant
+//! time for any number of them. Tested against the exact probabilities; the permutation is checked
+//! to be one.
 
 use crate::rng::{Rng, mix};
 
