@@ -35,6 +35,7 @@ fn main() -> Result<(), Failed> {
         Workload::OrderEntry => Dataset::OrderEntry(Scale::new(size)),
         Workload::Bank => Dataset::Bank(BankScale::new(size)),
         Workload::Commit => Dataset::Commit(CommitScale { rows: size }),
+        Workload::Own(own) => Dataset::Own(own),
     };
     let mut settings = ServerSettings::new(instance.address(), instance.login().user);
     settings.connections = users;

@@ -119,6 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Workload::OrderEntry => Dataset::OrderEntry(Scale::new(size)),
         Workload::Bank => Dataset::Bank(BankScale::new(size)),
         Workload::Commit => Dataset::Commit(CommitScale { rows: size }),
+        Workload::Own(own) => Dataset::Own(own),
     };
     let (places, settings) = (Places::at(&directory), Settings::default());
     let made = Instance::create(System::Postgresql, &places, &settings, &events::Quiet)?;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::workload::bank::BankScale;
 use crate::workload::input::{Input, Inputs, Request, Who};
 use crate::workload::nurand::NuRand;
+use crate::workload::own::OwnInputs;
 use crate::workload::{Kind, Source};
 
 /// How improbable an observation must be under a correct generator to fail its check.
@@ -57,6 +58,8 @@ pub enum Tally {
     Bank(BankTally),
     /// Of commit: nothing is drawn but a uniform row.
     Commit,
+    /// Of an own workload: requests of each kind.
+    Own(Vec<u64>),
 }
 
 /// Counts of order entry's inputs.
@@ -122,6 +125,7 @@ impl Tally {
             Source::OrderEntry(inputs) => Self::OrderEntry(Box::new(OrderTally::new(inputs))),
             Source::Bank(inputs) => Self::Bank(BankTally::new(*inputs.scale())),
             Source::Commit(_) => Self::Commit,
+            Source::Own(inputs) => Self::Own(vec![0; inputs.own().kinds().len()]),
         }
     }
 
@@ -131,6 +135,7 @@ impl Tally {
             Self::OrderEntry(tally) => tally.observe(input),
             Self::Bank(tally) => tally.observe(input),
             Self::Commit => {}
+            Self::Own(kinds) => kinds[input.kind().code()] += 1,
         }
     }
 
@@ -155,6 +160,7 @@ impl Tally {
         match (self, other) {
             (Self::OrderEntry(a), Self::OrderEntry(b)) => a.merge(b),
             (Self::Bank(a), Self::Bank(b)) => a.merge(b),
+            (Self::Own(a), Self::Own(b)) => a.iter_mut().zip(b).for_each(|(a, b)| *a += b),
             _ => {}
         }
     }
@@ -164,10 +170,21 @@ impl Tally {
         let checks = match (self, source) {
             (Self::OrderEntry(tally), Source::OrderEntry(inputs)) => tally.checks(inputs),
             (Self::Bank(tally), _) => tally.checks(),
+            (Self::Own(kinds), Source::Own(inputs)) => own_mix(kinds, inputs),
             _ => Vec::new(),
         };
         Audit { passed: checks.iter().all(|check| check.passed), checks }
     }
+}
+
+/// The mix of an own workload, where it stays the same.
+fn own_mix(kinds: &[u64], inputs: &OwnInputs) -> Vec<AuditCheck> {
+    let all = kinds.iter().sum();
+    let each = inputs.own().kinds().iter().zip(kinds).filter_map(|(kind, &count)| {
+        let expected = inputs.share(*kind)?;
+        Some(share(&format!("mix_{}", kind.name()), count, all, expected, None))
+    });
+    each.collect()
 }
 
 impl BankTally {
@@ -238,9 +255,9 @@ impl OrderTally {
             }
             Request::OrderStatus { who, .. } => self.sought(*who),
             Request::Delivery { .. } | Request::StockLevel { .. } => {}
-            Request::Bank { .. } | Request::Commit { .. } => return,
+            Request::Bank { .. } | Request::Commit { .. } | Request::Own(_) => return,
         }
-        self.kinds[input.kind() as usize] += 1;
+        self.kinds[input.kind().code()] += 1;
     }
 
     fn sought(&mut self, who: Who) {
@@ -275,7 +292,7 @@ impl OrderTally {
         for kind in Kind::ORDER_ENTRY {
             let name = format!("mix_{}", kind.name());
             let expected = inputs.mix().share(kind);
-            checks.push(share(&name, self.kinds[kind as usize], all, expected, None));
+            checks.push(share(&name, self.kinds[kind.code()], all, expected, None));
         }
         for (name, counts, nurand) in [
             ("nurand_last_name", &self.names, &inputs.names),
@@ -289,7 +306,7 @@ impl OrderTally {
 
     /// The checks of clause 5.5.1.5.
     fn spec_checks(&self, inputs: &Inputs) -> Vec<AuditCheck> {
-        let orders = self.kinds[Kind::NewOrder as usize];
+        let orders = self.kinds[Kind::NewOrder.code()];
         let lines: u64 = (0..).zip(&self.lines_of_orders).map(|(n, count)| n * count).sum();
         let mut checks = vec![
             share("rollback_share", self.rollbacks, orders, 0.01, Some((0.009, 0.011))),
@@ -299,7 +316,7 @@ impl OrderTally {
             share("by_name_share", self.by_name, self.customers_sought, 0.6, Some((0.57, 0.63))),
         ];
         if inputs.scale().warehouses > 1 {
-            let payments = self.kinds[Kind::Payment as usize];
+            let payments = self.kinds[Kind::Payment.code()];
             let band = Some((0.0095, 0.0105));
             checks.push(share("remote_line_share", self.remote_lines, lines, 0.01, band));
             let band = Some((0.14, 0.16));

@@ -144,6 +144,9 @@ pub trait Dbms: Sync {
     /// The driver of a run on this much data.
     fn driver(&self, dataset: Dataset) -> Result<Box<dyn Driver + '_>, Error>;
 
+    /// The integer that a query returns first, where it returns one.
+    fn integer(&self, sql: &str) -> Result<Option<i64>, Error>;
+
     /// Checks the workload's consistency conditions.
     fn check(&self) -> Result<Vec<ConditionResult>, Error>;
 

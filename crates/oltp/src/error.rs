@@ -58,6 +58,22 @@ pub enum Error {
         /// What the options say.
         wanted: String,
     },
+    /// A file of an own workload, or what it says, cannot be used.
+    #[error("{place}: {what}")]
+    Workload {
+        /// File and line.
+        place: String,
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The database was loaded from other tables than the workload has now.
+    #[error("the database was loaded from other tables or rows than '{workload}' has now")]
+    OtherTables {
+        /// The workload.
+        workload: String,
+    },
     /// An option has no meaning.
     #[error("{option} = {value}: {why}")]
     Option {
@@ -186,6 +202,10 @@ impl Hint for Error {
                 format!("load it again with the wanted {what}, or run with {what} {found}")
             }
             Self::Option { .. } | Self::WorkerDied { .. } => return None,
+            Self::Workload { hint, .. } => hint.clone(),
+            Self::OtherTables { .. } => {
+                "load it again: remove the database, or name another directory".to_owned()
+            }
             Self::DiskFull { path, .. } => format!(
                 "free space (a warehouse takes about 80 MB, and grows during a run), or name \
                  another directory than '{}'",

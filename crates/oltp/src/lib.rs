@@ -5,7 +5,8 @@
 //! follows the specification's schema, cardinalities, transactions, input distributions,
 //! response-time bounds and consistency conditions; it leaves out what makes a publishable result:
 //! pricing, full disclosure, the 120 minutes, and the separate terminal emulator. Beside it stand
-//! `bank`, derived from TPC-B 2.0, and `commit`, one-row updates.
+//! `bank`, derived from TPC-B 2.0, and `commit`, one-row updates; [`workload::own`] reads workloads
+//! of the user.
 //!
 //! Two more, of few and long statements, are [`temp`] (sorts and joins that outgrow memory) and
 //! [`versions`] (old snapshots against updaters).
@@ -51,7 +52,7 @@ pub use options::{
 pub use result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
 pub use run::{framework_cost_ns, load, run, run_in, run_noted, run_observed};
 pub use scale::{DISTRICTS_MAX, Scale};
-pub use workload::{Dataset, Kind, Mix, Workload};
+pub use workload::{Dataset, Kind, Mix, Own, Workload};
 
 /// What to show beside every figure of this workload.
 pub const DISCLAIMER: &str = "derived from TPC-C 5.11, not comparable to published TPC results";

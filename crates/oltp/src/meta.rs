@@ -35,7 +35,7 @@ impl Meta {
     pub fn rows(&self) -> Vec<(&'static str, i64)> {
         let mut rows = vec![
             ("layout", LAYOUT),
-            ("workload", self.dataset.workload() as i64),
+            ("workload", self.dataset.workload().code()),
             ("seed", self.seed as i64),
             ("runs", self.runs as i64),
         ];
@@ -52,17 +52,34 @@ impl Meta {
                 ("accounts_per_branch", i64::from(scale.accounts_per_branch)),
             ]),
             Dataset::Commit(scale) => rows.push(("rows", i64::from(scale.rows))),
+            Dataset::Own(own) => {
+                let fingerprint = own.body().map_or(0, |body| body.fingerprint);
+                rows.push(("fingerprint", fingerprint));
+            }
         }
         rows
     }
 
-    /// Reads the table through `value`, which answers for one key.
+    /// Reads the table through `value`, which answers for one key. Of an own workload the table
+    /// says only which one it is: `expected` must be it.
     ///
     /// # Errors
-    /// Those of `value`, and numbers that make no database.
-    pub fn read(value: &mut dyn FnMut(&str) -> Result<i64, Error>) -> Result<Self, Error> {
+    /// Those of `value`, and numbers that make no database; other tables than those of an own
+    /// workload that is expected.
+    pub fn read(
+        value: &mut dyn FnMut(&str) -> Result<i64, Error>,
+        expected: Workload,
+    ) -> Result<Self, Error> {
         let workload = value("workload")?;
-        let found = Workload::ALL.into_iter().find(|known| *known as i64 == workload);
+        let all = Workload::ALL.into_iter().chain([expected]);
+        let found = all.into_iter().find(|known| known.code() == workload);
+        if let Some(Workload::Own(own)) = found {
+            let (seed, runs) = (value("seed")? as u64, value("runs")? as u64);
+            if value("fingerprint")? != own.body()?.fingerprint {
+                return Err(Error::OtherTables { workload: own.name().to_owned() });
+            }
+            return Ok(Self { dataset: Dataset::Own(own), seed, c_last_load: 0, runs });
+        }
         let mut number = |key: &str| value(key).map(|value| value as u32);
         let dataset = match found {
             Some(Workload::OrderEntry) => Dataset::OrderEntry(Scale {
@@ -76,11 +93,12 @@ impl Meta {
                 accounts_per_branch: number("accounts_per_branch")?,
             }),
             Some(Workload::Commit) => Dataset::Commit(CommitScale { rows: number("rows")? }),
+            Some(Workload::Own(_)) => unreachable!("it was returned above"),
             None => {
                 return Err(Error::Option {
                     option: "workload",
                     value: workload.to_string(),
-                    why: "the database holds a workload that this version does not know",
+                    why: "the database holds a workload of a user: name it with --workload",
                 });
             }
         };
@@ -111,7 +129,7 @@ mod tests {
             let mut value = |key: &str| {
                 rows.iter().find(|(k, _)| *k == key).map(|(_, value)| *value).ok_or_else(missing)
             };
-            let read = Meta::read(&mut value).unwrap();
+            let read = Meta::read(&mut value, dataset.workload()).unwrap();
             assert_eq!((read.dataset, read.seed, read.runs), (dataset, 9, 4));
         }
     }

@@ -71,7 +71,14 @@ pub struct OltpResult {
 impl OltpResult {
     /// The result of one kind; `None` for another workload's.
     pub fn of(&self, kind: Kind) -> Option<&KindResult> {
-        self.transactions.iter().find(|result| result.kind == kind)
+        let name = matches!(self.workload, Workload::Own(_)) && matches!(kind, Kind::Own(_));
+        let same = |found: Kind| found == kind || name && found.name() == kind.name();
+        self.transactions.iter().find(|result| same(result.kind))
+    }
+
+    /// The kinds of its workload.
+    pub fn kinds(&self) -> &'static [Kind] {
+        self.dataset.workload().kinds()
     }
 
     /// Whether every response-time bound and the input audit hold.

@@ -14,7 +14,8 @@ use crate::engine::{Gathered, INTERVAL_NS, Phase, Plan, STAGE, Span, Watch, exec
 use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
 use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
 use crate::workload::nurand::Constants;
-use crate::workload::{Dataset, Source};
+use crate::workload::own::Dialect;
+use crate::workload::{Dataset, Own, Source};
 use crate::{Error, Kind, Scale};
 
 /// A measurement shorter than this carries a warning.
@@ -114,8 +115,18 @@ fn run_inner(
         dbms.count_run()?;
     }
     let constants = Constants::for_run(options.seed, meta.c_last_load);
-    let source = meta.dataset.source(options.mix, options.seed, constants);
+    // Of an own workload the user's is what runs: its tables are those of the database.
+    let dataset = options.dataset.unwrap_or(meta.dataset);
+    let mut source = dataset.source(options.mix, options.seed, constants);
+    source.begin_phases(options.warmup.0);
+    if let Dataset::Own(own) = dataset {
+        refuse_what_cannot_run(own, &options.database, world.is_some())?;
+    }
+    if let Source::Own(inputs) = &source {
+        inputs.go_on(&mut |sql| dbms.integer(sql))?;
+    }
     let plan = Plan { note_spans, world, ..plan(options, source) };
+    let source = &plan.source;
     let mut sizes = Sizes { database_before: dbms.stored().data, ..Sizes::default() };
     // Of a server that is a query: once a second, not at each of the ten ticks.
     let mut ticks = 0u64;
@@ -125,7 +136,7 @@ fn run_inner(
         }
         ticks += 1;
     };
-    let driver = dbms.driver(meta.dataset)?;
+    let driver = dbms.driver(dataset)?;
     let mut gathered = execute(&*driver, &plan, Watch { sink, phase, tick: &mut tick })?;
     drop(driver);
     sizes.database_after = dbms.stored().data;
@@ -133,7 +144,30 @@ fn run_inner(
         write_delivery_log(path, &gathered)?;
     }
     let spans = std::mem::take(&mut gathered.spans);
-    Ok((assemble(options, (&*dbms, &source), &gathered, sizes)?, spans))
+    Ok((assemble(options, (&*dbms, source), &gathered, sizes)?, spans))
+}
+
+/// Kinds that have no SQL for the DBMS, and those that sleep where the time is not the machine's.
+fn refuse_what_cannot_run(own: Own, database: &Database, simulated: bool) -> Result<(), Error> {
+    let dialect = match database {
+        Database::Sqlite(_) => Dialect::Sqlite,
+        Database::Postgresql(_) => Dialect::Postgresql,
+        Database::Mariadb(_) => Dialect::Mariadb,
+    };
+    for (kind, program) in own.kinds().iter().zip(&own.body()?.programs) {
+        let refused = |what: String, hint: &str| {
+            let place = format!("{} of {}", kind.name(), own.name());
+            Err(Error::Workload { place, what, hint: hint.to_owned() })
+        };
+        if let Err(what) = program.script(dialect) {
+            return refused(what, "write the file that its workload.toml names for this DBMS");
+        }
+        if simulated && program.sleeps() {
+            let what = "it sleeps inside a transaction, which virtual time cannot".to_owned();
+            return refused(what, "leave \\sleep out, or run it without --on");
+        }
+    }
+    Ok(())
 }
 
 fn plan(options: &Options, source: Source) -> Plan {
@@ -211,9 +245,9 @@ fn assemble(
 ) -> Result<OltpResult, Error> {
     let measured_s = gathered.measured_ns as f64 / 1e9;
     let ledger = &gathered.ledger;
-    let kinds = options.workload.kinds();
+    let kinds = source.dataset().workload().kinds();
     let transactions: Vec<KindResult> = kinds.iter().map(|&k| of_kind(gathered, k)).collect();
-    let new_orders = ledger.kinds[Kind::NewOrder as usize].count;
+    let new_orders = ledger.of(Kind::NewOrder).map_or(0, |counts| counts.count);
     let count: u64 = transactions.iter().map(|kind| kind.count).sum();
     let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
     let mut result = OltpResult {
@@ -249,7 +283,7 @@ fn assemble(
 }
 
 fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
-    let counts = &gathered.ledger.kinds[kind as usize];
+    let counts = gathered.ledger.of(kind).expect("kinds of the workload are counted");
     let ms = |q: f64| counts.response_ns.quantile(q) as f64 / 1e6;
     let p90_limit_ms = kind.response_p90_limit_s() * 1e3;
     KindResult {
@@ -268,7 +302,7 @@ fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
 
 fn delivery(gathered: &Gathered) -> DeliveryResult {
     let recorder = &gathered.ledger;
-    let counted = recorder.kinds[Kind::Delivery as usize].count;
+    let counted = recorder.of(Kind::Delivery).map_or(0, |counts| counts.count);
     let late = recorder.late_deliveries as f64 / counted.max(1) as f64;
     let submit_ns: Histogram = gathered.queues.submit_ns.clone();
     let submit_p90_s = submit_ns.quantile(0.9) as f64 / 1e9;

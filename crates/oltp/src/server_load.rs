@@ -16,6 +16,7 @@ use events::{Ending, Event, Sink, Step};
 use crate::Error;
 use crate::driver::LoadReport;
 use crate::meta::Meta;
+use crate::workload::own::rows::append_lines;
 use crate::workload::rows::{Chunk, Rows};
 use crate::workload::schema::Table;
 use crate::workload::{Dataset, Workload};
@@ -94,6 +95,8 @@ struct Progress {
     tables: AtomicUsize,
     cpu_ns: AtomicU64,
     stop: AtomicBool,
+    /// A row that could not be made.
+    failed: Mutex<Option<Error>>,
 }
 
 /// The rows of one table, chunk by chunk.
@@ -121,6 +124,28 @@ impl Source<'_> {
         self.sent += count;
         self.progress.rows.fetch_add(count, Ordering::Relaxed);
         true
+    }
+
+    /// Appends the next chunk as lines of text; false where none is left, or the load is to stop.
+    pub fn append_lines(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.is_stopped() {
+            return false;
+        }
+        let Some(chunk) = self.chunks.next() else { return false };
+        match append_lines(self.rows, chunk, out) {
+            Ok(count) => {
+                self.sent += count;
+                self.progress.rows.fetch_add(count, Ordering::Relaxed);
+                true
+            }
+            Err(error) => {
+                let mut failed =
+                    self.progress.failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert(error);
+                self.progress.stop.store(true, Ordering::Relaxed);
+                false
+            }
+        }
     }
 
     /// Whether the rest is left out: the tables are taken away then.
@@ -223,8 +248,12 @@ impl<S: Loader> Job<'_, S> {
         };
         let names: Vec<String> =
             self.tables.iter().map(|table| format!("'{}'", table.name())).collect();
-        let foreign = S::foreign(&mut connection, &names.join(", "))
-            .map_err(self.failed("looking at the database"))?;
+        let foreign = if names.is_empty() {
+            None
+        } else {
+            S::foreign(&mut connection, &names.join(", "))
+                .map_err(self.failed("looking at the database"))?
+        };
         if let Some(what) = foreign {
             return Err(Error::Foreign { place: self.server.place().to_owned(), what });
         }
@@ -248,7 +277,7 @@ impl<S: Loader> Job<'_, S> {
     /// Fills all tables, on threads of their own; this one reports and looks at the stop flag.
     fn fill(&self, sink: &dyn Sink) -> Result<(), Error> {
         let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let streams = processors.clamp(2, STREAMS_MAX).min(self.tables.len());
+        let streams = processors.clamp(2, STREAMS_MAX).min(self.tables.len().max(1));
         let rows_expected = self.rows_expected().max(1) as f64;
         let (sender, ends) = mpsc::channel();
         let mut result = Ok(());
@@ -273,7 +302,7 @@ impl<S: Loader> Job<'_, S> {
                         let rows = self.progress.rows.load(Ordering::Relaxed) as f64;
                         let tables = self.progress.tables.load(Ordering::Relaxed) as f64;
                         let done = S::ROWS_SHARE * (rows / rows_expected).min(1.0)
-                            + (1.0 - S::ROWS_SHARE) * tables / self.tables.len() as f64;
+                            + (1.0 - S::ROWS_SHARE) * tables / self.tables.len().max(1) as f64;
                         progress(sink, done.min(0.999), "loading tables");
                     }
                 }
@@ -284,7 +313,10 @@ impl<S: Loader> Job<'_, S> {
                 }
             }
         });
-        result
+        match self.progress.failed.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(error) => Err(error),
+            None => result,
+        }
     }
 
     /// Stops all streams, whatever they do.

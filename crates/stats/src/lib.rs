@@ -17,6 +17,7 @@ pub mod quantile;
 pub mod regression;
 pub mod rng;
 pub mod steady;
+pub mod zipf;
 
 pub use autocorrelation::autocorrelation_time;
 pub use demerit::demerit;

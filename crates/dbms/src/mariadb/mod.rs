@@ -37,5 +37,5 @@ pub use answer::Done;
 pub use connection::Connection;
 pub use frame::PACKET_MAX;
 pub use load::Source;
-pub use row::Row;
+pub use row::{Cell, Row};
 pub use statement::{Parameters, Statement, Type};

@@ -3,6 +3,8 @@
 //! A row of a prepared statement is binary, one of a text query is text; both are read by the same
 //! methods. Reading another type than the column has, or beyond the last column, is an error.
 
+use std::borrow::Cow;
+
 use super::answer::Column;
 use super::fields::{Fields, malformed};
 use crate::Error;
@@ -21,6 +23,19 @@ mod code {
     pub const TIME: u8 = 11;
     pub const DATETIME: u8 = 12;
     pub const YEAR: u8 = 13;
+}
+
+/// A value of any type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// NULL.
+    Null,
+    /// An integer.
+    Int(i64),
+    /// A number with places that travels in binary.
+    Real(f64),
+    /// Everything else, as text.
+    Bytes(Cow<'a, [u8]>),
 }
 
 /// One row. It remembers how far it was read: each method reads the next column.
@@ -177,11 +192,61 @@ impl<'a> Row<'a> {
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
+    /// The next column, whatever its type.
+    pub fn cell(&mut self) -> Result<Cell<'a>, Error> {
+        let Some((column, bytes)) = self.raw()? else { return Ok(Cell::Null) };
+        if self.nulls.is_none() {
+            return Ok(Cell::Bytes(bytes.into()));
+        }
+        Ok(match (column.code, bytes) {
+            (code::TINY, &[a]) if column.unsigned => Cell::Int(i64::from(a)),
+            (code::TINY, &[a]) => Cell::Int(i64::from(a as i8)),
+            (code::SHORT | code::YEAR, &[a, b]) if column.unsigned => {
+                Cell::Int(i64::from(u16::from_le_bytes([a, b])))
+            }
+            (code::SHORT | code::YEAR, &[a, b]) => Cell::Int(i64::from(i16::from_le_bytes([a, b]))),
+            (code::LONG | code::INT24, &[a, b, c, d]) if column.unsigned => {
+                Cell::Int(i64::from(u32::from_le_bytes([a, b, c, d])))
+            }
+            (code::LONG | code::INT24, &[a, b, c, d]) => {
+                Cell::Int(i64::from(i32::from_le_bytes([a, b, c, d])))
+            }
+            (code::FLOAT, &[a, b, c, d]) => Cell::Real(f64::from(f32::from_le_bytes([a, b, c, d]))),
+            (code::LONGLONG | code::DOUBLE, bytes) => {
+                let word: [u8; 8] = bytes.try_into().map_err(|_| malformed("a short number"))?;
+                match i64::from_le_bytes(word) {
+                    _ if column.code == code::DOUBLE => Cell::Real(f64::from_le_bytes(word)),
+                    value if column.unsigned && value < 0 => Cell::Real(value as u64 as f64),
+                    value => Cell::Int(value),
+                }
+            }
+            (code::DATE | code::DATETIME | code::TIMESTAMP, bytes) => {
+                Cell::Bytes(date_text(bytes).into_bytes().into())
+            }
+            (_, bytes) => Cell::Bytes(bytes.into()),
+        })
+    }
+
     /// Reads over the next column.
     #[inline]
     pub fn skip(&mut self) -> Result<(), Error> {
         self.raw().map(drop)
     }
+}
+
+/// A date of the binary protocol as SQL reads it: 0, 4, 7 or 11 bytes.
+fn date_text(bytes: &[u8]) -> String {
+    let at = |index: usize| bytes.get(index).copied().unwrap_or(0);
+    let year = u16::from_le_bytes([at(0), at(1)]);
+    let mut text = format!("{year:04}-{:02}-{:02}", at(2), at(3));
+    if bytes.len() > 4 {
+        text.push_str(&format!(" {:02}:{:02}:{:02}", at(4), at(5), at(6)));
+    }
+    if bytes.len() > 7 {
+        let micros = u32::from_le_bytes([at(7), at(8), at(9), at(10)]);
+        text.push_str(&format!(".{micros:06}"));
+    }
+    text
 }
 
 /// The number that a decimal text says, in units of 10^-`digits`.

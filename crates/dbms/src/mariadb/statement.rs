@@ -15,6 +15,8 @@ pub enum Type {
     Tiny = 1,
     /// Four bytes.
     Int = 3,
+    /// A number of 64 bits with places.
+    Double = 5,
     /// Eight bytes.
     BigInt = 8,
     /// A point in time, milliseconds since 1970 in UTC.
@@ -143,6 +145,14 @@ impl<'c> Parameters<'c> {
             Some(value) => self.integer(value),
             None => self.null(),
         }
+    }
+
+    /// A number with places.
+    #[inline]
+    pub fn real(mut self, value: f64) -> Self {
+        assert_eq!(self.next(), Type::Double, "a real for a parameter of another type");
+        self.output.extend_from_slice(&value.to_le_bytes());
+        self
     }
 
     /// Text or bytes.

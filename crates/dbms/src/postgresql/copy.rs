@@ -1,4 +1,5 @@
-//! `COPY ... FROM STDIN` in binary (PostgreSQL 15 manual, chapter 55.2.6 and the page of COPY).
+//! `COPY ... FROM STDIN`, in binary or as text
+//! (PostgreSQL 15 manual, chapter 55.2.6 and the page of COPY).
 
 use super::connection::Connection;
 use super::inbox::protocol;
@@ -12,25 +13,32 @@ const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 #[must_use = "rows are only stored by finish()"]
 pub struct CopyIn<'c> {
     connection: &'c mut Connection,
+    binary: bool,
     ended: bool,
 }
 
 impl<'c> CopyIn<'c> {
-    /// Begins; `sql` is the COPY statement, `WITH (FORMAT binary, ...)`.
-    pub(super) fn begin(connection: &'c mut Connection, sql: &str) -> Result<Self, Error> {
+    /// Begins; `sql` is the COPY statement, `WITH (FORMAT binary, ...)` or text.
+    pub(super) fn begin(
+        connection: &'c mut Connection,
+        sql: &str,
+        binary: bool,
+    ) -> Result<Self, Error> {
         connection.start_query(sql)?;
         let message = connection.message()?;
         if message.kind != b'G' {
             connection.settle()?;
             return Err(protocol("no COPY began"));
         }
-        let mut copy = Self { connection, ended: false };
-        copy.send(HEADER)?;
+        let mut copy = Self { connection, binary, ended: false };
+        if binary {
+            copy.send(HEADER)?;
+        }
         Ok(copy)
     }
 
-    /// Sends rows: each a 16-bit count of fields, then the fields with their lengths. A piece need
-    /// not end with a row.
+    /// Sends rows: each a 16-bit count of fields, then the fields with their lengths; or lines of
+    /// text. A piece need not end with a row.
     ///
     /// # Errors
     /// A broken connection; the server's own error, which it can send at any time.
@@ -47,8 +55,10 @@ impl<'c> CopyIn<'c> {
     /// Ends the COPY; returns the rows stored.
     pub fn finish(mut self) -> Result<u64, Error> {
         self.ended = true;
-        // The trailer: a field count of -1.
-        self.connection.send_copy_data(&[0xff, 0xff])?;
+        if self.binary {
+            // The trailer: a field count of -1.
+            self.connection.send_copy_data(&[0xff, 0xff])?;
+        }
         self.connection.send_message(b'c', &[])?;
         let rows = self.connection.done()?;
         self.connection.settle()?;

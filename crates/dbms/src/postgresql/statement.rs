@@ -11,6 +11,8 @@ pub struct Statement {
     pub(super) parameters: u16,
     /// Columns of its answer; none for a statement without one.
     pub(super) columns: u16,
+    /// Parameters and results travel as text.
+    text: bool,
 }
 
 impl Statement {
@@ -19,7 +21,18 @@ impl Statement {
         head.extend_from_slice(name.as_bytes());
         head.extend_from_slice(&[0, 0, 1, 0, 1]);
         head.extend_from_slice(&parameters.to_be_bytes());
-        Self { head: head.into(), parameters, columns }
+        Self { head: head.into(), parameters, columns, text: false }
+    }
+
+    /// The same statement, whose parameters and results travel as text: the server reads and writes
+    /// any type then. Values are bound with [`Bind::text`] and [`Bind::null`] only.
+    #[must_use]
+    pub fn with_text(self) -> Self {
+        // The format code of all parameters, the last but the number of parameters.
+        let mut head = self.head.into_vec();
+        let at = head.len() - 3;
+        head[at] = 0;
+        Self { head: head.into(), text: true, ..self }
     }
 
     /// Number of its parameters.
@@ -33,8 +46,9 @@ impl Statement {
     }
 }
 
-/// Results in binary; then Execute of the empty portal, all rows.
+/// Results in binary, or as text; then Execute of the empty portal, all rows.
 const TAIL: [u8; 14] = [0, 1, 0, 1, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+const TEXT_TAIL: [u8; 14] = [0, 1, 0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 
 /// A run of a prepared statement in the making: its parameters, in order, then [`Bind::run`].
 #[must_use = "nothing is run before run()"]
@@ -42,6 +56,7 @@ pub struct Bind<'c> {
     out: &'c mut Vec<u8>,
     start: usize,
     left: u16,
+    tail: &'static [u8; 14],
     pending: &'c mut u32,
 }
 
@@ -51,7 +66,8 @@ impl<'c> Bind<'c> {
         let start = out.len();
         out.extend_from_slice(&[b'B', 0, 0, 0, 0]);
         out.extend_from_slice(&statement.head);
-        Self { out, start, left: statement.parameters, pending }
+        let tail = if statement.text { &TEXT_TAIL } else { &TAIL };
+        Self { out, start, left: statement.parameters, tail, pending }
     }
 
     #[inline]
@@ -134,10 +150,10 @@ impl<'c> Bind<'c> {
     #[inline]
     pub fn run(self) {
         assert_eq!(self.left, 0, "fewer parameters than the statement has");
-        self.out.extend_from_slice(&TAIL[..4]);
+        self.out.extend_from_slice(&self.tail[..4]);
         let len = (self.out.len() - self.start - 1) as i32;
         self.out[self.start + 1..self.start + 5].copy_from_slice(&len.to_be_bytes());
-        self.out.extend_from_slice(&TAIL[4..]);
+        self.out.extend_from_slice(&self.tail[4..]);
         *self.pending += 1;
     }
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::meta::Meta;
 use crate::workload::Dataset;
+use crate::workload::own::{Dialect, Own};
 use crate::workload::population::Population;
 
 /// Offending rows kept per condition.
@@ -128,6 +129,7 @@ fn values(meta: &Meta) -> Values {
             ("{accounts}", u64::from(scale.accounts())),
         ],
         Dataset::Commit(scale) => vec![("{rows}", u64::from(scale.rows))],
+        Dataset::Own(_) => Vec::new(),
     }
 }
 
@@ -137,12 +139,36 @@ fn place(sql: &str, values: &Values) -> String {
     values.iter().fold(sql.to_owned(), put)
 }
 
+/// Checks the invariants of an own workload.
+fn check_own(
+    own: Own,
+    dialect: Dialect,
+    query: &mut Query<'_>,
+) -> Result<Vec<ConditionResult>, Error> {
+    let each = (1..).zip(&own.body()?.invariants).map(|(number, invariant)| {
+        let (violations, mut detail) = query(&invariant.sql[dialect as usize])?;
+        detail.truncate(DETAIL_MAX);
+        let (clause, states) = (own.name().to_owned(), invariant.states.clone());
+        let holds = violations == 0;
+        Ok(ConditionResult { number, clause, states, holds, violations, detail })
+    });
+    each.collect()
+}
+
 /// Checks every condition of a dataset, once its [`sums`] are there.
-pub(crate) fn check_all(meta: &Meta, query: &mut Query<'_>) -> Result<Vec<ConditionResult>, Error> {
+pub(crate) fn check_all(
+    meta: &Meta,
+    dialect: Dialect,
+    query: &mut Query<'_>,
+) -> Result<Vec<ConditionResult>, Error> {
+    if let Dataset::Own(own) = meta.dataset {
+        return check_own(own, dialect, query);
+    }
     let conditions: &[Condition] = match meta.dataset {
         Dataset::OrderEntry(_) => &order_entry::CONDITIONS,
         Dataset::Bank(_) => &BANK,
         Dataset::Commit(_) => &COMMIT,
+        Dataset::Own(_) => &[],
     };
     let values = values(meta);
     let mut results = Vec::new();

@@ -8,7 +8,7 @@ pub(crate) fn enter(worker: usize, transaction: u32, job: &Job) {
     capture::sqlite::set_context(capture::sqlite::Context {
         actor: worker as u16,
         transaction,
-        kind: job.kind as u8,
+        kind: job.kind.code() as u8,
     });
 }
 

@@ -235,7 +235,7 @@ impl Shared<'_> {
                 measure_from_ns: self.plan.warmup_ns,
                 end_ns: self.plan.warmup_ns + self.plan.measure_ns,
             };
-            Users::new(self.plan.source, self.plan.users, self.plan.load, lanes, clock)
+            Users::new(self.plan.source.clone(), self.plan.users, self.plan.load, lanes, clock)
         })
     }
 

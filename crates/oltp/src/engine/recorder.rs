@@ -74,7 +74,8 @@ pub(crate) struct DeliveryRecord {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub tally: Tally,
-    pub kinds: [KindCounts; Kind::COUNT],
+    /// By the codes of the workload's kinds.
+    kinds: Vec<KindCounts>,
     pub attempts: u64,
     pub retries: u64,
     pub failures: u64,
@@ -86,6 +87,8 @@ pub(crate) struct Ledger {
     pub new_orders: Vec<u32>,
     pub log: Option<Vec<DeliveryRecord>>,
     districts_per_warehouse: u32,
+    /// Whether the kinds are of an own workload.
+    own: bool,
 }
 
 impl Ledger {
@@ -93,7 +96,7 @@ impl Ledger {
     pub fn new(source: &Source, intervals: usize, log: bool) -> Self {
         Self {
             tally: Tally::new(source),
-            kinds: Default::default(),
+            kinds: vec![KindCounts::default(); source.dataset().workload().codes()],
             attempts: 0,
             retries: 0,
             failures: 0,
@@ -104,8 +107,15 @@ impl Ledger {
             transactions: vec![0; intervals],
             new_orders: vec![0; intervals],
             log: log.then(Vec::new),
+            own: matches!(source, Source::Own(_)),
             districts_per_warehouse: source.dataset().scale().map_or(0, |scale| scale.districts),
         }
+    }
+
+    /// The counts of a kind; none where it is another workload's.
+    pub fn of(&self, kind: Kind) -> Option<&KindCounts> {
+        let same = matches!(kind, Kind::Own(_)) == self.own;
+        self.kinds.get(kind.code()).filter(|_| same)
     }
 
     /// A transaction that ended as it should.
@@ -131,7 +141,7 @@ impl Ledger {
         if !window.holds(job.due_ns, times.end_ns) {
             return;
         }
-        let kind = &mut self.kinds[job.kind as usize];
+        let kind = &mut self.kinds[job.kind.code()];
         kind.count += 1;
         kind.rollbacks += u64::from(rolled_back);
         kind.response_ns.record(times.end_ns - job.due_ns);

@@ -192,14 +192,16 @@ impl Users {
                 }
             }
             Load::Open { rate } => {
-                let gap = self.gap_ns(0, rate.0);
-                state.timers.push(Reverse((gap, 0)));
+                let first = self.next_arrival(0, 0, rate.0);
+                state.timers.push(Reverse((first, 0)));
             }
         }
     }
 
-    fn gap_ns(&self, arrival: u64, rate: f64) -> u64 {
-        (Rng::new(at(self.arrivals_seed, arrival)).exponential(1e9 / rate)) as u64
+    /// When the arrival after one at `due_ns` is due.
+    fn next_arrival(&self, due_ns: u64, arrival: u64, rate: f64) -> u64 {
+        let gap = Rng::new(at(self.arrivals_seed, arrival)).exponential(1.0);
+        self.source.next_arrival(due_ns, gap, rate)
     }
 
     /// Nanoseconds since the start of the run.
@@ -320,7 +322,7 @@ impl Users {
         if due_ns >= self.clock.measure_from_ns {
             state.counts.schedule_error_ns.record(now - due_ns);
         }
-        state.timers.push(Reverse((due_ns + self.gap_ns(state.arrivals, rate), 0)));
+        state.timers.push(Reverse((self.next_arrival(due_ns, state.arrivals, rate), 0)));
         if state.write.len() + state.read.len() >= OPEN_QUEUE_MAX {
             state.counts.dropped += 1;
             return;
@@ -329,7 +331,7 @@ impl Users {
         let (sequence, kind) = state.terminals[terminal as usize];
         self.submit(state, (terminal, sequence, kind), due_ns, now);
         let next = sequence + 1;
-        state.terminals[terminal as usize] = (next, self.source.kind(terminal, next).0);
+        state.terminals[terminal as usize] = (next, self.source.kind_at(terminal, next, now).0);
     }
 
     /// Queues a request; tells whether its terminal waits for the answer.
@@ -367,7 +369,7 @@ impl Users {
     fn think(&self, state: &mut State, terminal: u32, now: u64) {
         let Load::Closed { think } = self.load else { return };
         let (sequence, kind) = state.terminals[terminal as usize];
-        let (next_kind, mut rng) = self.source.kind(terminal, sequence + 1);
+        let (next_kind, mut rng) = self.source.kind_at(terminal, sequence + 1, now);
         state.terminals[terminal as usize] = (sequence + 1, next_kind);
         let due = if think > 0.0 {
             // Clause 5.2.5.4: exponential, cut at ten times the mean.

@@ -34,6 +34,7 @@ impl Procedures {
             ],
             Workload::Bank => &[&[Int, Int, Int, BigInt, DateTime]],
             Workload::Commit => &[&[Int]],
+            Workload::Own(_) => &[],
         };
         let calls =
             super::procedures::names(workload).iter().zip(signatures).map(|(name, types)| {
@@ -87,6 +88,7 @@ impl Procedures {
                 connection.queue(&mut self.calls[0]).integer(*row).finish();
                 0
             }
+            Request::Own(_) => unreachable!("own workloads have no procedures of ours"),
         };
         link.exchange()?;
         let call = &mut self.calls[kind];
@@ -112,6 +114,7 @@ impl Procedures {
                 connection.receive(call, &mut |_| Ok(()))?;
                 Ok(Outcome::Committed)
             }
+            Request::Own(_) => unreachable!("own workloads have no procedures of ours"),
         }
     }
 

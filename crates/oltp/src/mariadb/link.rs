@@ -18,6 +18,8 @@ pub(super) enum Stop {
     Server(ServerError),
     /// A row that the workload's rules promise is not there.
     Missing(&'static str),
+    /// What an own workload expects is not so.
+    Own(String),
 }
 
 impl From<ServerError> for Stop {

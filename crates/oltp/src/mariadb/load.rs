@@ -12,6 +12,8 @@ use super::{Mariadb, procedures, schema, server_error};
 use crate::Error;
 use crate::server_load::{Loader, Source};
 use crate::workload::Workload;
+use crate::workload::own::Dialect;
+use crate::workload::own::rows::column_names;
 use crate::workload::schema::Table;
 
 /// The server's number for a database that does not exist.
@@ -80,6 +82,9 @@ impl Loader for Mariadb {
     }
 
     fn create(workload: Workload) -> String {
+        if let Workload::Own(own) = workload {
+            return format!("{}; {}", schema::META, own.whole().schema[Dialect::Mariadb as usize]);
+        }
         let tables = Table::of(workload).iter().map(|&table| schema::create(table));
         let all: Vec<String> = std::iter::once(schema::META.to_owned()).chain(tables).collect();
         all.join("; ")
@@ -88,11 +93,21 @@ impl Loader for Mariadb {
     /// Rows, secondary indexes, statistics.
     fn fill(connection: &mut Connection, source: &mut Source<'_>) -> Result<(), ServerError> {
         let (table, name) = (source.table.definition(), source.table.name());
-        let sql = format!("LOAD DATA LOCAL INFILE '' INTO TABLE {name} CHARACTER SET latin1");
+        let own = matches!(source.table, Table::Own(_));
+        if own && table.columns.is_empty() {
+            return Ok(());
+        }
+        let (set, columns) = if own {
+            ("utf8mb4", format!(" ({})", column_names(source.table)))
+        } else {
+            ("latin1", String::new())
+        };
+        let sql =
+            format!("LOAD DATA LOCAL INFILE '' INTO TABLE {name} CHARACTER SET {set}{columns}");
         let done = connection.load_data(&sql, &mut |piece| {
             let mut more = true;
             while more && piece.len() < SEND_BYTES {
-                more = source.append(piece, append);
+                more = if own { source.append_lines(piece) } else { source.append(piece, append) };
             }
             Ok(more)
         })?;

@@ -19,6 +19,7 @@ mod link;
 mod load;
 mod new_order;
 mod order_status;
+mod own;
 mod payment;
 mod procedures;
 mod rows;
@@ -52,6 +53,7 @@ const SIZES_KEPT: Duration = Duration::from_secs(1);
 pub struct Mariadb {
     login: Login,
     place: String,
+    workload: Workload,
     settings: ServerSettings,
     watch: Mutex<Watch>,
 }
@@ -68,7 +70,7 @@ impl Mariadb {
     pub fn new(settings: &ServerSettings, workload: Workload) -> Self {
         let login = settings.login(workload);
         let place = format!("{} at {}", login.database, login.address);
-        Self { login, place, settings: settings.clone(), watch: Mutex::default() }
+        Self { login, place, workload, settings: settings.clone(), watch: Mutex::default() }
     }
 
     fn connect(&self) -> Result<Connection, Error> {
@@ -102,7 +104,7 @@ impl Mariadb {
             found.map(|(_, value)| *value).ok_or_else(|| self.half_loaded())
         };
         match value("layout")? {
-            LAYOUT => Meta::read(&mut value),
+            LAYOUT => Meta::read(&mut value, self.workload),
             _ => Err(self.half_loaded()),
         }
     }
@@ -168,6 +170,16 @@ impl Dbms for Mariadb {
 
     fn driver(&self, dataset: Dataset) -> Result<Box<dyn Driver + '_>, Error> {
         Ok(Box::new(Sessions { database: self, dataset }))
+    }
+
+    fn integer(&self, sql: &str) -> Result<Option<i64>, Error> {
+        let mut found = None;
+        let read = self.connect()?.query(sql, &mut |row| {
+            found = row.integer_or_null()?;
+            Ok(())
+        });
+        let doing = format!("asking ({sql})");
+        read.map(|_| found).map_err(|source| server_error(&self.place, doing, source))
     }
 
     fn check(&self) -> Result<Vec<ConditionResult>, Error> {

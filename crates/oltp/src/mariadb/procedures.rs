@@ -19,6 +19,7 @@ pub(super) fn names(workload: Workload) -> &'static [&'static str] {
         ],
         Workload::Bank => &["wearmark_transfer"],
         Workload::Commit => &["wearmark_update"],
+        Workload::Own(_) => &[],
     }
 }
 
@@ -28,6 +29,7 @@ pub(super) fn create(workload: Workload) -> &'static [&'static str] {
         Workload::OrderEntry => &[NEW_ORDER, PAYMENT, ORDER_STATUS, DELIVERY, STOCK_LEVEL],
         Workload::Bank => &[TRANSFER],
         Workload::Commit => &[UPDATE],
+        Workload::Own(_) => &[],
     }
 }
 

@@ -38,8 +38,13 @@ pub(super) fn create(table: Table) -> String {
 
 /// The statements that take away whatever an earlier load of ours left.
 pub(super) fn drop_all(workload: Workload) -> String {
-    let tables: Vec<&str> = Table::of(workload).iter().map(|table| table.name()).collect();
-    let mut sql = format!("DROP TABLE IF EXISTS wearmark_meta, {}", tables.join(", "));
+    let tables = Table::of(workload).iter().map(|table| table.name());
+    let tables = ["wearmark_meta"].into_iter().chain(tables).collect::<Vec<_>>().join(", ");
+    // Tables of an own workload may refer to each other.
+    let mut sql = format!(
+        "SET SESSION foreign_key_checks = 0; DROP TABLE IF EXISTS {tables}; \
+         SET SESSION foreign_key_checks = 1"
+    );
     for name in super::procedures::names(workload) {
         sql.push_str("; DROP PROCEDURE IF EXISTS ");
         sql.push_str(name);

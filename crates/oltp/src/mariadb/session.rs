@@ -8,6 +8,7 @@ use super::delivery::Delivery;
 use super::link::{Link, Stop};
 use super::new_order::NewOrder;
 use super::order_status::OrderStatus;
+use super::own::Transactions;
 use super::payment::Payment;
 use super::stock_level::StockLevel;
 use crate::Error;
@@ -34,6 +35,7 @@ enum Statements {
     Commit(Update),
     /// One call per transaction, which commits by itself.
     Procedures(Box<Procedures>),
+    Own(Box<Transactions>),
 }
 
 /// The five transactions of order entry.
@@ -51,6 +53,9 @@ impl Statements {
         workload: Workload,
         access: Access,
     ) -> Result<Self, ServerError> {
+        if let Workload::Own(own) = workload {
+            return Ok(Self::Own(Box::new(Transactions::prepare(link, own)?)));
+        }
         if access == Access::Procedure {
             return Ok(Self::Procedures(Box::new(Procedures::prepare(link, workload)?)));
         }
@@ -64,6 +69,7 @@ impl Statements {
             })),
             Workload::Bank => Self::Bank(Box::new(Transfer::prepare(link)?)),
             Workload::Commit => Self::Commit(Update::prepare(link)?),
+            Workload::Own(_) => unreachable!("it was returned above"),
         })
     }
 
@@ -76,6 +82,9 @@ impl Statements {
     ) -> Result<Outcome, Stop> {
         let outcome = match (self, *request) {
             (Self::Procedures(all), _) => return all.execute(link, context, request, reply),
+            (Self::Own(all), Request::Own(ref own)) => {
+                return all.execute(link, own, context.now_ms);
+            }
             // Its statement has committed.
             (Self::Commit(update), Request::Commit { row }) => return update.execute(link, row),
             (Self::OrderEntry(all), Request::NewOrder(ref order)) => {
@@ -136,6 +145,7 @@ impl<'m> MariadbSession<'m> {
                 let what = format!("{what} is missing (asked for by {:?})", input.request);
                 Error::Inconsistent { path: self.place.clone().into(), what }
             }
+            Stop::Own(what) => Error::Inconsistent { path: self.place.clone().into(), what },
             Stop::Server(ServerError::Server { sqlstate, message, .. }) if sqlstate == "45000" => {
                 let what = format!("{message} is missing (asked for by {:?})", input.request);
                 Error::Inconsistent { path: self.place.clone().into(), what }

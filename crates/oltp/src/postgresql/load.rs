@@ -12,6 +12,8 @@ use super::{Postgresql, procedures, schema, server_error};
 use crate::Error;
 use crate::server_load::{Loader, Source};
 use crate::workload::Workload;
+use crate::workload::own::Dialect;
+use crate::workload::own::rows::copy_statement;
 use crate::workload::schema::Table;
 
 /// `SQLSTATE` of a database that does not exist.
@@ -68,17 +70,25 @@ impl Loader for Postgresql {
     }
 
     fn drop_all(workload: Workload) -> String {
-        let tables: Vec<&str> = Table::of(workload).iter().map(|table| table.name()).collect();
-        let tables = tables.join(", ");
-        format!("DROP TABLE IF EXISTS wearmark_meta, {tables}; {}", procedures::DROP)
+        let tables = Table::of(workload).iter().map(|table| table.name());
+        let tables = ["wearmark_meta"].into_iter().chain(tables).collect::<Vec<_>>().join(", ");
+        format!("DROP TABLE IF EXISTS {tables} CASCADE; {}", procedures::DROP)
     }
 
-    /// Each table is made in the transaction that fills it.
-    fn create(_: Workload) -> String {
-        schema::META.to_owned()
+    /// Each table is made in the transaction that fills it; those of an own workload all at once.
+    fn create(workload: Workload) -> String {
+        match workload {
+            Workload::Own(own) => {
+                format!("{}; {}", schema::META, own.whole().schema[Dialect::Postgresql as usize])
+            }
+            _ => schema::META.to_owned(),
+        }
     }
 
     fn fill(connection: &mut Connection, source: &mut Source<'_>) -> Result<(), ServerError> {
+        if let Table::Own(_) = source.table {
+            return fill_own(connection, source);
+        }
         let name = source.table.name();
         connection.execute("BEGIN")?;
         connection.execute(&schema::create(source.table))?;
@@ -119,4 +129,22 @@ impl Loader for Postgresql {
     fn cancel(&self, canceller: &Canceller) {
         let _ = canceller.cancel();
     }
+}
+
+/// Fills a table of an own workload, which is there.
+fn fill_own(connection: &mut Connection, source: &mut Source<'_>) -> Result<(), ServerError> {
+    let table = source.table;
+    if !table.definition().columns.is_empty() {
+        let mut copy = connection.copy_lines_in(&copy_statement(table))?;
+        let mut rows = Vec::new();
+        while source.append_lines(&mut rows) {
+            copy.send(&rows)?;
+            rows.clear();
+        }
+        if source.is_stopped() {
+            return copy.abort();
+        }
+        copy.finish()?;
+    }
+    connection.execute(&format!("ANALYZE {}", table.name()))
 }

@@ -11,6 +11,7 @@
 mod bank;
 mod conditions;
 mod load;
+mod own;
 mod pipelined;
 mod procedure;
 mod procedures;
@@ -42,6 +43,7 @@ pub struct Postgresql {
     login: Login,
     access: Access,
     connections: u32,
+    workload: Workload,
     place: String,
     /// For questions in between, kept open.
     administration: Mutex<Option<Connection>>,
@@ -53,7 +55,8 @@ impl Postgresql {
         let login = settings.login(workload);
         let place = format!("{}/{}", login.address, login.database);
         let ServerSettings { access, connections, .. } = *settings;
-        Self { login, access, connections, place, administration: Mutex::new(None) }
+        let administration = Mutex::new(None);
+        Self { login, access, connections, workload, place, administration }
     }
 
     /// Asks on the connection that is kept for that.
@@ -76,7 +79,7 @@ impl Postgresql {
     }
 
     /// One integer, where there is one.
-    fn integer(&self, doing: &str, sql: &str) -> Result<Option<i64>, Error> {
+    fn number(&self, doing: &str, sql: &str) -> Result<Option<i64>, Error> {
         let rows = self.ask(doing, |connection| connection.query(sql))?;
         let value = rows.first().and_then(|row| row.first().cloned().flatten());
         Ok(value.and_then(|text| text.parse().ok()))
@@ -139,7 +142,7 @@ impl Dbms for Postgresql {
             let what = format!("there is layout {layout}, this version reads {LAYOUT}");
             return Err(self.not_loaded(what));
         }
-        Meta::read(&mut value)
+        Meta::read(&mut value, self.workload)
     }
 
     fn count_run(&self) -> Result<(), Error> {
@@ -158,6 +161,10 @@ impl Dbms for Postgresql {
         Ok(Box::new(Sessions { database: self, dataset }))
     }
 
+    fn integer(&self, sql: &str) -> Result<Option<i64>, Error> {
+        self.number(&format!("asking ({sql})"), sql)
+    }
+
     fn check(&self) -> Result<Vec<ConditionResult>, Error> {
         let meta = self.meta()?;
         // On a connection of its own: the settings of a check are not those of anything else.
@@ -167,7 +174,7 @@ impl Dbms for Postgresql {
     }
 
     fn stored(&self) -> StoredBytes {
-        let ask = |sql: &str| self.integer("asking for sizes", sql).ok().flatten();
+        let ask = |sql: &str| self.number("asking for sizes", sql).ok().flatten();
         let bytes = |value: Option<i64>| value.map_or(0, |bytes| bytes.max(0) as u64);
         StoredBytes {
             // Pages of all tables and indexes as of the last statistics would be stale.

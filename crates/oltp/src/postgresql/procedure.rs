@@ -67,7 +67,7 @@ impl Procedure {
                 let low = link.first(|mut row| row.i64())?.ok_or(Stop::Missing("a count"))?;
                 reply.low_stock = low as u32;
             }
-            Request::Bank { .. } | Request::Commit { .. } => foreign(request),
+            Request::Bank { .. } | Request::Commit { .. } | Request::Own(_) => foreign(request),
         }
         Ok(Outcome::Committed)
     }

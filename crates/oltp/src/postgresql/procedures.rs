@@ -5,6 +5,7 @@
 //! item undoes itself (TPC-C 5.11 clause 2.4.2.3); pipelined access calls it too.
 
 use crate::workload::Workload;
+use crate::workload::own::Dialect;
 
 /// `SQLSTATE` that ends an order with an unused item.
 pub(super) const UNUSED_ITEM: &str = "WM001";
@@ -29,6 +30,7 @@ pub(super) fn of(workload: Workload) -> &'static str {
         Workload::OrderEntry => ORDER_ENTRY,
         Workload::Bank => BANK,
         Workload::Commit => COMMIT,
+        Workload::Own(own) => &own.whole().after[Dialect::Postgresql as usize],
     }
 }
 

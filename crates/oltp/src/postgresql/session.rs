@@ -12,6 +12,7 @@ use dbms::Error as ServerError;
 use dbms::postgresql::{Connection, Row, Statement, Status};
 
 use super::bank::{Transfer, Update};
+use super::own::Transactions as OwnTransactions;
 use super::pipelined::Pipelined;
 use super::procedure::Procedure;
 use super::statement::Statements;
@@ -29,6 +30,9 @@ const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seq
     SET jit = off; SET max_parallel_workers_per_gather = 0; SET client_min_messages = 'warning'; \
     SET default_transaction_isolation = 'read committed'";
 
+/// Of own workloads: the server plans as it is set to.
+const OWN_SETTINGS: &str = "SET client_min_messages = 'warning'";
+
 /// Orders with an unused item are no errors: nobody wants their statements in the server's log.
 /// Only a superuser may say so.
 const QUIET: &str = "SET log_min_error_statement = 'panic'; SET log_min_messages = 'fatal'";
@@ -43,6 +47,8 @@ pub(super) enum Stop {
     Server(ServerError),
     /// A row that the workload's rules promise is not there.
     Missing(&'static str),
+    /// What an own workload expects is not so.
+    Own(String),
 }
 
 impl From<ServerError> for Stop {
@@ -199,6 +205,7 @@ enum Transactions {
     Procedure(Box<Procedure>),
     Bank(Box<Transfer>),
     Commit(Box<Update>),
+    Own(Box<OwnTransactions>),
 }
 
 /// One connection of a worker.
@@ -233,6 +240,10 @@ impl<'m> PostgresqlSession<'m> {
             Transactions::Procedure(all) => all.execute(link, context, request, reply),
             Transactions::Bank(transfer) => transfer.execute(link, context, request, reply),
             Transactions::Commit(update) => update.execute(link, request),
+            Transactions::Own(all) => {
+                let Request::Own(own) = request else { foreign(request) };
+                all.execute(link, own, now_ms)
+            }
         }
     }
 
@@ -253,6 +264,10 @@ fn prepare(
     workload: Workload,
     access: Access,
 ) -> Result<Transactions, ServerError> {
+    if let Workload::Own(own) = workload {
+        link.connection.execute(OWN_SETTINGS)?;
+        return Ok(Transactions::Own(Box::new(OwnTransactions::prepare(link, own, access)?)));
+    }
     link.connection.execute(SETTINGS)?;
     // 42501: not a superuser. Then the log has a line for one order in two hundred.
     let _ = link.connection.execute(QUIET);
@@ -270,6 +285,7 @@ fn prepare(
         (Workload::Commit, access) => {
             Transactions::Commit(Box::new(Update::prepare(link, access)?))
         }
+        (Workload::Own(_), _) => unreachable!("it was returned above"),
     })
 }
 
@@ -292,6 +308,10 @@ impl Session for PostgresqlSession<'_> {
         let ended = self.end();
         let missing = match stop {
             Stop::Missing(what) => what,
+            Stop::Own(what) => {
+                let path = self.place.into();
+                return Err(Failure::Fatal(Error::Inconsistent { path, what }));
+            }
             Stop::Server(error) => match (error.sqlstate(), &ended) {
                 (Some(procedures::UNUSED_ITEM), Ok(())) => match &input.request {
                     Request::NewOrder(order) if order.rolls_back => return Ok(Outcome::RolledBack),

@@ -5,6 +5,7 @@ use rusqlite::{Connection, Statement, ToSql};
 
 use super::load::Counter;
 use crate::Error;
+use crate::workload::own::rows::{column_names, no_value};
 use crate::workload::population::LOAD_TIME_MS;
 use crate::workload::rows::{Chunk, Encoder, Rows};
 
@@ -17,7 +18,8 @@ pub(super) fn insert(
 ) -> Result<(), Error> {
     let table = chunk.table.name();
     let values = vec!["?"; chunk.table.definition().columns.len()].join(", ");
-    let sql = format!("INSERT INTO {table} VALUES ({values})");
+    let names = column_names(chunk.table);
+    let sql = format!("INSERT INTO {table} ({names}) VALUES ({values})");
     let mut statement = counter.sqlite(table, connection.prepare_cached(&sql))?;
     let statement = &mut *statement;
     rows.append(chunk, &mut Insert { table, statement, counter, column: 0, bound: Ok(()) })?;
@@ -61,6 +63,14 @@ impl Encoder for Insert<'_, '_, '_> {
     #[inline]
     fn long(&mut self, value: i64) {
         self.bind(value);
+    }
+
+    fn real(&mut self, value: f64) {
+        self.bind(value);
+    }
+
+    fn refuse(&mut self, place: String, why: String) -> Error {
+        no_value(place, why)
     }
 
     #[inline]

@@ -153,15 +153,15 @@ fn fill(job: Job<'_>, rows: &Rows, mut counter: Counter<'_>) -> Result<u64, Erro
         connection.execute_batch(sql).map_err(|source| Error::sqlite(path, doing, source))
     };
     sql("creating the tables", META_TABLE)?;
-    for &table in rows.tables() {
-        sql("creating the tables", &schema::create(table))?;
+    for table in schema::create_all(&dataset, rows.tables()) {
+        sql("creating the tables", &table)?;
     }
     sql("beginning the load", "BEGIN")?;
     for chunk in rows.chunks_by_place() {
         insert(&connection, rows, chunk, &mut counter)?;
     }
     sql("ending the load", "COMMIT")?;
-    let indexes = schema::indexes(rows.tables());
+    let indexes = schema::indexes(&dataset, rows.tables());
     for (k, (name, index)) in (0..).zip(&indexes) {
         let doing = format!("indexing {name}");
         let done = 1.0 - INDEX_SHARE + INDEX_SHARE * f64::from(k) / indexes.len() as f64;

@@ -16,6 +16,7 @@ mod load;
 mod new_order;
 mod open;
 mod order_status;
+mod own;
 mod payment;
 mod schema;
 mod session;
@@ -32,19 +33,20 @@ use crate::meta::Meta;
 use crate::options::{JournalMode, SqliteSettings};
 use crate::workload::{Dataset, Workload};
 
-pub use conditions::check;
+pub use conditions::{check, check_of};
 
 /// SQLite with its settings, for the database of one workload.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     path: PathBuf,
     settings: SqliteSettings,
+    workload: Workload,
 }
 
 impl Sqlite {
     /// The database of a workload, loaded or not.
     pub fn new(settings: &SqliteSettings, workload: Workload) -> Self {
-        Self { path: settings.database_of(workload), settings: settings.clone() }
+        Self { path: settings.database_of(workload), settings: settings.clone(), workload }
     }
 
     fn log(&self) -> PathBuf {
@@ -69,7 +71,7 @@ impl Dbms for Sqlite {
     }
 
     fn meta(&self) -> Result<Meta, Error> {
-        open::read_meta(&self.path, self.settings.vfs.as_deref())
+        open::read_meta(&self.path, self.settings.vfs.as_deref(), self.workload)
     }
 
     fn count_run(&self) -> Result<(), Error> {
@@ -80,8 +82,12 @@ impl Dbms for Sqlite {
         Ok(Box::new(Sessions { database: self, dataset }))
     }
 
+    fn integer(&self, sql: &str) -> Result<Option<i64>, Error> {
+        open::first_integer(&self.path, self.settings.vfs.as_deref(), sql)
+    }
+
     fn check(&self) -> Result<Vec<ConditionResult>, Error> {
-        check(&self.path, self.settings.vfs.as_deref())
+        check_of(&self.path, self.settings.vfs.as_deref(), self.workload)
     }
 
     fn stored(&self) -> StoredBytes {
@@ -112,7 +118,7 @@ impl Driver for Sessions<'_> {
         meter: &Meter,
         work: &mut Work<'_>,
     ) -> Result<(), Error> {
-        let Sqlite { path, settings } = self.database;
+        let Sqlite { path, settings, .. } = self.database;
         let connection = open::open(path, settings, worker.writes)?;
         let mut session = session::SqliteSession::new(&connection, path, self.dataset, meter)?;
         work(&mut session)

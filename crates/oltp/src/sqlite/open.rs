@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use units::Bytes;
 
 use super::schema::{APPLICATION_ID, LAYOUT};
 use crate::Error;
 use crate::meta::Meta;
 use crate::options::{JournalMode, SqliteSettings};
+use crate::workload::Workload;
 
 /// How long SQLite itself waits for another process's lock.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -113,7 +114,7 @@ pub(crate) fn open_read_only(path: &Path, vfs: Option<&str>) -> Result<Connectio
 }
 
 /// Checks that the file is a complete database of ours and reads what the load wrote down.
-pub(crate) fn read_meta(path: &Path, vfs: Option<&str>) -> Result<Meta, Error> {
+pub(crate) fn read_meta(path: &Path, vfs: Option<&str>, expected: Workload) -> Result<Meta, Error> {
     if !path.is_file() {
         return Err(Error::NoDatabase { path: path.to_owned() });
     }
@@ -137,9 +138,22 @@ pub(crate) fn read_meta(path: &Path, vfs: Option<&str>) -> Result<Meta, Error> {
             return Err(Error::OtherVersion { path: path.to_owned(), found, expected: LAYOUT });
         }
     }
-    Meta::read(&mut |key| {
+    let mut value = |key: &str| {
         integer(&connection, path, &format!("SELECT value FROM wearmark_meta WHERE key = '{key}'"))
-    })
+    };
+    Meta::read(&mut value, expected)
+}
+
+/// The integer that a query returns first, where it returns one.
+pub(crate) fn first_integer(
+    path: &Path,
+    vfs: Option<&str>,
+    sql: &str,
+) -> Result<Option<i64>, Error> {
+    let connection = open_file(path, vfs, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let failed = |source| Error::sqlite(path, format!("asking ({sql})"), source);
+    let found = connection.query_row(sql, [], |row| row.get::<_, Option<i64>>(0)).optional();
+    found.map(Option::flatten).map_err(failed)
 }
 
 /// Notes in the database that a run changes it, which voids the condition that holds before runs

@@ -9,7 +9,9 @@
 //! pages too, and with 6 to 12 rows a page the tree would grow six levels deep. They keep their
 //! load order and have their primary key as an index built after the load.
 
+use crate::workload::own::Dialect;
 use crate::workload::schema::{Table, Type};
+use crate::workload::{Dataset, Own};
 
 /// `PRAGMA application_id` of every file that this crate made: "WEAR".
 pub(crate) const APPLICATION_ID: i64 = 0x5745_4152;
@@ -22,8 +24,16 @@ pub(crate) const LAYOUT: i64 = 2;
 pub(crate) const META_TABLE: &str =
     "CREATE TABLE wearmark_meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID";
 
+/// The statements that make all tables of a dataset.
+pub(super) fn create_all(dataset: &Dataset, tables: &[Table]) -> Vec<String> {
+    match dataset {
+        Dataset::Own(own) => vec![own.whole().schema[Dialect::Sqlite as usize].clone()],
+        _ => tables.iter().map(|&table| create(table)).collect(),
+    }
+}
+
 /// The statement that makes a table.
-pub(super) fn create(table: Table) -> String {
+fn create(table: Table) -> String {
     let (name, key) = (table.name(), table.definition().key);
     let columns = table.columns(|kind| {
         let text = matches!(kind, Type::Char(_) | Type::Text(_) | Type::Name(_));
@@ -42,9 +52,18 @@ fn is_wide(table: Table) -> bool {
     matches!(table, Table::Customer | Table::Stock)
 }
 
+/// What an own workload does when its rows are in.
+fn of_own(own: Own) -> Vec<(String, String)> {
+    let sql = own.whole().after[Dialect::Sqlite as usize].clone();
+    if sql.is_empty() { Vec::new() } else { vec![("what was loaded".to_owned(), sql)] }
+}
+
 /// Names and statements of the indexes, built after the load: the primary keys of the wide tables
 /// and what the workload has besides.
-pub(super) fn indexes(tables: &[Table]) -> Vec<(String, String)> {
+pub(super) fn indexes(dataset: &Dataset, tables: &[Table]) -> Vec<(String, String)> {
+    if let Dataset::Own(own) = dataset {
+        return of_own(*own);
+    }
     let mut indexes = Vec::new();
     for &table in tables {
         let (name, definition) = (table.name(), table.definition());

@@ -13,6 +13,7 @@ use super::commit::Update;
 use super::delivery::Delivery;
 use super::new_order::NewOrder;
 use super::order_status::OrderStatus;
+use super::own::{Frame, Transactions};
 use super::payment::Payment;
 use super::stock_level::StockLevel;
 use crate::Error;
@@ -89,6 +90,8 @@ pub(super) enum Stop {
     Sqlite(rusqlite::Error),
     /// A row that the workload's rules promise is not there.
     Missing(&'static str),
+    /// What an own workload expects is not so.
+    Own(String),
 }
 
 impl From<rusqlite::Error> for Stop {
@@ -126,6 +129,7 @@ enum Statements<'c> {
     OrderEntry(Box<OrderEntry<'c>>),
     Bank(Box<Transfer<'c>>),
     Commit(Update<'c>),
+    Own(Transactions<'c>),
 }
 
 /// The five transactions of order entry.
@@ -149,6 +153,7 @@ impl<'c> Statements<'c> {
             })),
             Workload::Bank => Self::Bank(Box::new(Transfer::prepare(connection)?)),
             Workload::Commit => Self::Commit(Update::prepare(connection)?),
+            Workload::Own(own) => Self::Own(Transactions::prepare(connection, own)?),
         })
     }
 
@@ -219,6 +224,13 @@ impl<'c> SqliteSession<'c> {
         let context = Context { meter: self.meter, districts, warehouse: input.warehouse, now_ms };
         let writes = input.kind().writes();
         let begin = if writes { &mut self.begin_write } else { &mut self.begin_read };
+        if let (Statements::Own(all), Request::Own(request)) =
+            (&mut self.statements, &input.request)
+        {
+            let (commit, rollback) = (&mut self.commit, &mut self.rollback);
+            let mut frame = Frame { begin, commit, rollback };
+            return all.execute(self.meter, request, now_ms, &mut frame);
+        }
         begin.run(self.meter)?;
         let outcome = self.statements.execute(context, &input.request, reply)?;
         let end = match outcome {
@@ -248,6 +260,9 @@ impl Session for SqliteSession<'_> {
         Err(match stop {
             Stop::Missing(what) => {
                 let what = format!("{what} is missing (asked for by {:?})", input.request);
+                Failure::Fatal(Error::Inconsistent { path: self.path.clone(), what })
+            }
+            Stop::Own(what) => {
                 Failure::Fatal(Error::Inconsistent { path: self.path.clone(), what })
             }
             Stop::Sqlite(source) => {

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::driver::{Outcome, Reply};
 use crate::workload::Dataset;
 use crate::workload::input::{Input, Request};
+use crate::workload::own::OwnRequest;
 
 /// Violations that are described; the others are counted.
 const EXAMPLES_MAX: usize = 10;
@@ -27,6 +28,8 @@ pub(super) enum Fact {
     Delivered(u32),
     /// One was added to a row of the commit workload.
     Update(u32),
+    /// A transaction of an own workload that can be asked for.
+    Own(OwnRequest),
 }
 
 impl Fact {
@@ -46,6 +49,7 @@ impl Fact {
             }
             Request::Commit { row } => Some(Self::Update(row)),
             Request::OrderStatus { .. } | Request::StockLevel { .. } => None,
+            Request::Own(own) => own.program().kept.is_some().then_some(Self::Own(own)),
         }
     }
 }
@@ -83,6 +87,8 @@ pub(super) struct Ledger {
     counted: BTreeMap<&'static str, u64>,
     /// Values of the commit workload's rows at the last look.
     rows: BTreeMap<u32, u64>,
+    /// Acknowledged transactions of own workloads that can be asked for.
+    own: Vec<OwnRequest>,
 }
 
 const ORDERS: &str = "SELECT count(*) FROM orders";
@@ -130,6 +136,7 @@ impl Ledger {
                 self.count(HISTORY, (said(Fact::histories), flying), &mut look, ask)?;
             }
             Dataset::Commit(_) => self.look_at_rows(acknowledged, in_flight, &mut look, ask)?,
+            Dataset::Own(_) => self.look_for_own(acknowledged, in_flight, &mut look, ask)?,
         }
         Ok(look)
     }
@@ -138,7 +145,47 @@ impl Ledger {
     pub(super) fn look_again<E>(&self, ask: &mut Ask<'_, E>) -> Result<Look, E> {
         let mut look = Look::default();
         Self::missing(&self.orders, &mut look, ask)?;
+        Self::gone(&self.own, &mut look, ask)?;
         Ok(look)
+    }
+
+    fn look_for_own<E>(
+        &mut self,
+        acknowledged: &[Fact],
+        in_flight: &[Input],
+        look: &mut Look,
+        ask: &mut Ask<'_, E>,
+    ) -> Result<(), E> {
+        let fresh: Vec<OwnRequest> = acknowledged
+            .iter()
+            .filter_map(|fact| match fact {
+                Fact::Own(request) => Some(*request),
+                _ => None,
+            })
+            .collect();
+        Self::gone(&fresh, look, ask)?;
+        self.own.extend(fresh);
+        for input in in_flight {
+            if let Request::Own(request) = &input.request
+                && let Some((sql, _)) = request.program().kept_query(request)
+            {
+                look.survived += u64::from(!ask(&sql)?.is_empty());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for every transaction by the query of its kind.
+    fn gone<E>(wanted: &[OwnRequest], look: &mut Look, ask: &mut Ask<'_, E>) -> Result<(), E> {
+        for request in wanted {
+            let Some((sql, shown)) = request.program().kept_query(request) else { continue };
+            if ask(&sql)?.is_empty() {
+                look.lost += 1;
+                let name = request.kind().name();
+                look.violation(|| format!("{name} with {shown} was acknowledged and is gone"));
+            }
+        }
+        Ok(())
     }
 
     fn look_for_orders<E>(

@@ -30,7 +30,7 @@ use crate::Error;
 use crate::driver::Dbms;
 use crate::options::{Database, ServerSettings};
 use crate::workload::nurand::Constants;
-use crate::workload::{Dataset, Mix, Source};
+use crate::workload::{Dataset, Mix, Own, Source};
 use ask::Asked;
 use herd::{Done, Herd};
 use ledger::{Ledger, Look};
@@ -192,7 +192,8 @@ impl Torture<'_> {
         let (version, meta) = (dbms.version()?, dbms.meta()?);
         drop(dbms);
         let constants = Constants::for_run(self.options.seed, meta.c_last_load);
-        self.source = Some(meta.dataset.source(Mix::NORMAL, self.options.seed, constants));
+        let source = self.options.dataset.source(Mix::NORMAL, self.options.seed, constants);
+        self.source = Some(source);
         self.instance.stop().map_err(|source| Self::error("stopping the server", source))?;
         self.start(sink).map_err(|source| Self::error("starting the server", source))?;
         let mut asked = Asked::new(self.options.system, self.login());
@@ -223,7 +224,7 @@ impl Torture<'_> {
         let how_long = Duration::from_nanos((self.options.longest.0 as f64 * share) as u64);
         let dbms = self.dbms()?;
         let driver = dbms.driver(self.options.dataset)?;
-        let source = self.source.expect("it was prepared");
+        let source = self.source.clone().expect("it was prepared");
         let herd = Herd {
             driver: &*driver,
             source: &source,
@@ -260,6 +261,7 @@ impl Torture<'_> {
             }
             Err(source) => return Err(Self::error("recovering", source)),
         };
+        let damage = damage.or_else(|| self.invariants(&mut cycle));
         Ok((cycle, done.interrupted, damage))
     }
 
@@ -283,6 +285,25 @@ impl Torture<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The invariants of an own workload, after each recovery; why they cannot be asked for.
+    fn invariants(&self, cycle: &mut CycleResult) -> Option<String> {
+        if !matches!(self.options.dataset, Dataset::Own(_)) {
+            return None;
+        }
+        match self.dbms().and_then(|dbms| dbms.check()) {
+            Ok(conditions) => {
+                for condition in conditions.iter().filter(|condition| !condition.holds) {
+                    cycle.inconsistent += condition.violations;
+                    let first = condition.detail.first().map_or("", String::as_str);
+                    let states = &condition.states;
+                    cycle.examples.push(format!("'{states}' is violated, first by {first}"));
+                }
+                None
+            }
+            Err(error) => Some(format!("the invariants cannot be checked: {error}")),
+        }
     }
 
     /// All conditions, and every order of every cycle once more.
@@ -310,6 +331,21 @@ impl Torture<'_> {
     }
 }
 
+/// Which transactions of an own workload nobody can ask for.
+fn own_note(own: Own) -> Option<String> {
+    let body = own.body().ok()?;
+    let unasked = own.kinds().iter().zip(&body.programs);
+    let unasked = unasked.filter(|(kind, program)| kind.writes() && program.kept.is_none());
+    let names: Vec<&str> = unasked.map(|(kind, _)| kind.name()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "of {} a loss shows only where it breaks an invariant: workload.toml names no query \
+             'kept' for it",
+            names.join(", ")
+        )
+    })
+}
+
 fn notes(options: &TortureOptions) -> Vec<String> {
     let mut notes = Vec::new();
     if options.loss == Loss::Process {
@@ -318,6 +354,9 @@ fn notes(options: &TortureOptions) -> Vec<String> {
              so a server that never syncs passes"
                 .to_owned(),
         );
+    }
+    if let Dataset::Own(own) = options.dataset {
+        notes.extend(own_note(own));
     }
     if options.lies {
         notes.push(

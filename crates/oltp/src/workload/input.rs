@@ -8,6 +8,7 @@
 use stats::rng::{Rng, at};
 
 use super::nurand::{Constants, NuRand};
+use super::own::OwnRequest;
 use super::{Kind, Mix};
 use crate::scale::Scale;
 
@@ -128,6 +129,8 @@ pub enum Request {
         /// The row.
         row: u32,
     },
+    /// A request of an own workload.
+    Own(OwnRequest),
 }
 
 /// The parameters of one transaction.
@@ -150,6 +153,7 @@ impl Input {
             Request::StockLevel { .. } => Kind::StockLevel,
             Request::Bank { .. } => Kind::Transfer,
             Request::Commit { .. } => Kind::Update,
+            Request::Own(request) => request.kind(),
         }
     }
 }
@@ -217,7 +221,9 @@ impl Inputs {
                 district: home.district,
                 threshold: rng.between(10, 20) as u32,
             },
-            Kind::Transfer | Kind::Update => unreachable!("order entry draws its own kinds"),
+            Kind::Transfer | Kind::Update | Kind::Own(_) => {
+                unreachable!("order entry draws its own kinds")
+            }
         };
         Input { warehouse: home.warehouse, request }
     }

@@ -5,7 +5,8 @@
 //! [`Dataset`] a workload and its size, [`Source`] draws parameters. Of order entry, [`Mix`] says
 //! how often each transaction is asked for, [`input`] draws, [`population`] has what is random in
 //! the rows that a database starts with, [`nurand`] the skewed numbers of both. [`schema`]
-//! describes the tables of all workloads and [`rows`] makes their rows for any DBMS.
+//! describes the tables of all workloads and [`rows`] makes their rows for any DBMS. [`own`] reads
+//! workloads of the user.
 //!
 //! Everything is a pure function of a seed and a position (terminal and sequence number, or table
 //! and key), so that any part can be made anywhere, in any order, by any number of threads.
@@ -15,6 +16,7 @@ pub mod commit;
 mod dataset;
 pub mod input;
 pub mod nurand;
+pub mod own;
 pub mod population;
 pub mod rows;
 pub mod schema;
@@ -23,36 +25,45 @@ pub mod text;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
 
 pub use dataset::{Dataset, Source, Workload};
+pub use own::Own;
 
 /// The transactions of all workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Enters an order of 5 to 15 lines (clause 2.4); read-write.
-    NewOrder = 0,
+    NewOrder,
     /// Books a customer's payment (clause 2.5); read-write.
-    Payment = 1,
+    Payment,
     /// Shows a customer's last order (clause 2.6); read-only.
-    OrderStatus = 2,
+    OrderStatus,
     /// Delivers the oldest new order of each district, deferred (clause 2.7); read-write.
-    Delivery = 3,
+    Delivery,
     /// Counts recently sold items whose stock is low (clause 2.8); read-only.
-    StockLevel = 4,
+    StockLevel,
     /// The bank's one transaction (TPC-B 2.0 clause 1.2); read-write.
-    Transfer = 5,
+    Transfer,
     /// The commit workload's one-row update; read-write.
-    Update = 6,
+    Update,
+    /// A kind of an own workload.
+    Own(own::OwnKind),
 }
 
 impl Kind {
-    /// How many there are.
-    pub const COUNT: usize = 7;
+    /// Those of the built-in workloads, in the order of their codes.
+    pub const BUILT_IN: [Self; 7] = [
+        Self::NewOrder,
+        Self::Payment,
+        Self::OrderStatus,
+        Self::Delivery,
+        Self::StockLevel,
+        Self::Transfer,
+        Self::Update,
+    ];
 
     /// Those of order entry, in the order of their codes, which start at 0.
     pub const ORDER_ENTRY: [Self; 5] =
@@ -68,12 +79,31 @@ impl Kind {
             Self::StockLevel => "stock_level",
             Self::Transfer => "transfer",
             Self::Update => "update",
+            Self::Own(kind) => &kind.facts().name,
+        }
+    }
+
+    /// Its number in captures and counts: among the built-in kinds, or among those of its own
+    /// workload.
+    pub fn code(self) -> usize {
+        match self {
+            Self::NewOrder => 0,
+            Self::Payment => 1,
+            Self::OrderStatus => 2,
+            Self::Delivery => 3,
+            Self::StockLevel => 4,
+            Self::Transfer => 5,
+            Self::Update => 6,
+            Self::Own(kind) => usize::from(kind.facts().code),
         }
     }
 
     /// Whether it changes the database.
     pub fn writes(self) -> bool {
-        !matches!(self, Self::OrderStatus | Self::StockLevel)
+        match self {
+            Self::Own(kind) => kind.facts().writes,
+            _ => !matches!(self, Self::OrderStatus | Self::StockLevel),
+        }
     }
 
     /// Keying time in seconds before the request (clause 5.2.5.2); bank and commit know none.
@@ -83,6 +113,7 @@ impl Kind {
             Self::NewOrder => 18.0,
             Self::Payment => 3.0,
             Self::OrderStatus | Self::Delivery | Self::StockLevel => 2.0,
+            Self::Own(kind) => kind.facts().keying_s,
         }
     }
 
@@ -93,6 +124,7 @@ impl Kind {
             Self::NewOrder | Self::Payment => 12.0,
             Self::OrderStatus | Self::Transfer | Self::Update => 10.0,
             Self::Delivery | Self::StockLevel => 5.0,
+            Self::Own(kind) => kind.facts().think_mean_s,
         }
     }
 
@@ -105,7 +137,22 @@ impl Kind {
             Self::NewOrder | Self::Payment | Self::OrderStatus => 5.0,
             Self::StockLevel => 20.0,
             Self::Delivery => 80.0,
+            Self::Own(kind) => kind.facts().response_p90_limit_s,
         }
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let known = Self::BUILT_IN.into_iter().find(|kind| kind.name() == name);
+        Ok(known.unwrap_or_else(|| Self::Own(own::OwnKind::named(&name))))
     }
 }
 
@@ -183,7 +230,7 @@ impl Mix {
 
     /// Share of a kind of order entry, 0 to 1.
     pub fn share(&self, kind: Kind) -> f64 {
-        self.weights[kind as usize] / self.weights.iter().sum::<f64>()
+        self.weights[kind.code()] / self.weights.iter().sum::<f64>()
     }
 
     /// The kind that a number uniform in `[0, 1)` stands for.
@@ -192,7 +239,7 @@ impl Mix {
         let mut left = unit * self.weights.iter().sum::<f64>();
         let mut picked = Kind::NewOrder;
         for kind in Kind::ORDER_ENTRY {
-            let weight = self.weights[kind as usize];
+            let weight = self.weights[kind.code()];
             if weight > 0.0 {
                 picked = kind;
                 if left < weight {
@@ -257,8 +304,19 @@ mod tests {
         ] {
             for kind in Kind::ORDER_ENTRY {
                 let share = mix.share(kind) * 100.0;
-                assert!((share - expected[kind as usize]).abs() < 0.005, "{mix} {kind:?} {share}");
+                assert!((share - expected[kind.code()]).abs() < 0.005, "{mix} {kind:?} {share}");
             }
+        }
+    }
+
+    /// Captures and results number kinds; files hold the numbers.
+    #[test]
+    fn kinds_have_the_numbers_of_their_places() {
+        for (number, kind) in Kind::BUILT_IN.iter().enumerate() {
+            assert_eq!(kind.code(), number);
+        }
+        for workload in Workload::ALL {
+            assert!(workload.kinds().iter().all(|kind| workload.by_code()[kind.code()] == *kind));
         }
     }
 

@@ -12,7 +12,7 @@ use super::schema::Table;
 use crate::Scale;
 
 /// Rows of a chunk, where a table has no districts.
-const BLOCK_ROWS: u32 = 5000;
+pub(crate) const BLOCK_ROWS: u32 = 5000;
 
 const FILLER: &str = match std::str::from_utf8(&[b' '; 84]) {
     Ok(spaces) => spaces,
@@ -30,6 +30,10 @@ pub trait Encoder {
     fn integer(&mut self, value: u32);
     /// An integer of 64 bits.
     fn long(&mut self, value: i64);
+    /// A number with places (own workloads).
+    fn real(&mut self, value: f64) {
+        self.text(&value.to_string());
+    }
     /// Cents.
     fn money(&mut self, cents: i64);
     /// Ten-thousandths, below 1.
@@ -45,6 +49,10 @@ pub trait Encoder {
     }
     /// A null.
     fn null(&mut self);
+    /// The error of a row that cannot be made (own workloads).
+    fn refuse(&mut self, place: String, why: String) -> Self::Error {
+        unreachable!("{place}: {why}: rows of built-in workloads can be made")
+    }
     /// Ends a row.
     fn end(&mut self) -> Result<(), Self::Error>;
 }
@@ -86,6 +94,10 @@ impl Rows {
             Dataset::OrderEntry(scale) => rows_of_order_entry(&scale, table),
             Dataset::Bank(scale) => u64::from(rows_of_bank(scale, table)),
             Dataset::Commit(scale) => u64::from(scale.rows),
+            Dataset::Own(_) => match table {
+                Table::Own(table) => u64::from(table.0.rows),
+                _ => 0,
+            },
         }
     }
 
@@ -136,6 +148,10 @@ impl Rows {
                 balances(first, rows_of_bank(scale, table), branch, out)
             }
             Dataset::Commit(scale) => balances(first, scale.rows, |_| None, out),
+            Dataset::Own(_) => match table {
+                Table::Own(table) => table.append(self.seed, first, out),
+                _ => Ok(0),
+            },
         }
     }
 }

@@ -10,6 +10,7 @@
 //! factors, clustering). [`super::rows`] has the rows that a table starts with.
 
 use super::Workload;
+use super::own::OwnTable;
 
 /// A table of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum Table {
     Transfers,
     /// The table of the commit workload.
     CommitRow,
+    /// A table of an own workload.
+    Own(OwnTable),
 }
 
 /// What a column holds.
@@ -103,6 +106,7 @@ impl Table {
             Workload::OrderEntry => &Self::ORDER_ENTRY,
             Workload::Bank => &[Self::Branches, Self::Tellers, Self::Accounts, Self::Transfers],
             Workload::Commit => &[Self::CommitRow],
+            Workload::Own(own) => own.tables(),
         }
     }
 
@@ -121,8 +125,30 @@ impl Table {
 
     /// What it consists of.
     pub fn definition(self) -> &'static Definition {
-        &DEFINITIONS[self as usize]
+        let position = match self {
+            Self::Own(table) => return &table.0.definition,
+            built_in => Self::BUILT_IN.iter().position(|known| *known == built_in),
+        };
+        &DEFINITIONS[position.expect("every built-in table is listed")]
     }
+
+    /// Those of the built-in workloads, in the order of their definitions.
+    const BUILT_IN: [Self; 14] = [
+        Self::Warehouse,
+        Self::District,
+        Self::Customer,
+        Self::History,
+        Self::NewOrder,
+        Self::Orders,
+        Self::OrderLine,
+        Self::Item,
+        Self::Stock,
+        Self::Branches,
+        Self::Tellers,
+        Self::Accounts,
+        Self::Transfers,
+        Self::CommitRow,
+    ];
 
     /// Its name in SQL.
     pub fn name(self) -> &'static str {
@@ -294,7 +320,7 @@ mod tests {
     fn definitions_fit_their_tables() {
         let mut next = 0;
         for &table in Workload::ALL.iter().flat_map(|&workload| Table::of(workload)) {
-            assert_eq!(table as usize, next, "{table:?}");
+            assert_eq!(table, Table::BUILT_IN[next], "{table:?}");
             next += 1;
             let name = match table {
                 Table::Transfers => "history".to_owned(),

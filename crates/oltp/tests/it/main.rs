@@ -5,6 +5,7 @@ mod conditions;
 mod errors;
 mod load;
 mod mariadb;
+mod own;
 mod postgresql;
 mod power_cuts;
 mod run;

@@ -23,13 +23,13 @@ const NOW_MS: i64 = 1_800_000_000_123;
 const SEED: u64 = 42;
 
 /// A server; stopped and removed when the last test that uses it ends.
-struct Server {
+pub(crate) struct Server {
     instance: Instance,
     _place: TempDir,
 }
 
 /// The server, shared by the tests that run at the same time; none where it is not installed.
-fn server() -> Option<Arc<Server>> {
+pub(crate) fn server() -> Option<Arc<Server>> {
     static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(server) = shared.upgrade() {
@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// Settings for a database of a test's own.
-    fn settings(&self, database: &str, access: Access) -> ServerSettings {
+    pub(crate) fn settings(&self, database: &str, access: Access) -> ServerSettings {
         let login = self.instance.login();
         let mut settings = ServerSettings::new(login.address, login.user);
         settings.database = Some(database.to_owned());
@@ -161,6 +161,7 @@ fn tables(workload: Workload) -> &'static [&'static str] {
         ],
         Workload::Bank => &["branches", "tellers", "accounts", "history"],
         Workload::Commit => &["commit_row"],
+        Workload::Own(_) => &[],
     }
 }
 

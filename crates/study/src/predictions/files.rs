@@ -17,17 +17,6 @@ use crate::Error;
 use crate::captures::{Capture, read_table, with};
 use crate::runs::{FROM_START, Run, RunSet};
 
-/// All kinds, by the number that the capture gives them.
-const KINDS: [Kind; Kind::COUNT] = [
-    Kind::NewOrder,
-    Kind::Payment,
-    Kind::OrderStatus,
-    Kind::Delivery,
-    Kind::StockLevel,
-    Kind::Transfer,
-    Kind::Update,
-];
-
 /// Reads the rest of a capture and learns from it.
 ///
 /// # Errors
@@ -64,8 +53,8 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
     let client = &result.cpu;
     Ok(Captured {
         system,
-        kinds: kinds(),
-        transactions: transactions(prefix)?,
+        kinds: kinds(run),
+        transactions: transactions(prefix, run)?,
         connections: connections(&logical),
         logical,
         physical: physical(prefix)?,
@@ -125,8 +114,8 @@ fn read_embedded(prefix: &Path, run: &Run) -> Result<Embedded, Error> {
         return Err(Error::Predict(predict::Error::Lacks(what)));
     }
     Ok(Embedded {
-        kinds: kinds(),
-        transactions: transactions(prefix)?,
+        kinds: kinds(run),
+        transactions: transactions(prefix, run)?,
         device: formats::own::read(&path).map_err(Error::Trace)?,
         warmup_ns: result.options.warmup.0,
         measure_ns: result.options.measure.0,
@@ -138,16 +127,19 @@ fn read_embedded(prefix: &Path, run: &Run) -> Result<Embedded, Error> {
     })
 }
 
-fn kinds() -> Vec<KindOf> {
+/// All kinds, by the number that the capture gives them.
+fn kinds(run: &Run) -> Vec<KindOf> {
     let of = |kind: &Kind| KindOf { name: kind.name().to_owned(), writes: kind.writes() };
-    KINDS.iter().map(of).collect()
+    run.result.dataset.workload().by_code().iter().map(of).collect()
 }
 
 /// The table of transactions of a run.
-fn transactions(prefix: &Path) -> Result<Vec<Transaction>, Error> {
+fn transactions(prefix: &Path, run: &Run) -> Result<Vec<Transaction>, Error> {
     let path = with(prefix, "-transactions.csv");
     let text = std::fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-    read_table(&path, &text, &KINDS.map(Kind::name))
+    let kinds = run.result.dataset.workload().by_code();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    read_table(&path, &text, &names)
 }
 
 fn system(system: capture::server::System) -> Result<System, Error> {
@@ -213,10 +205,10 @@ fn load(load: &Load, run: &Run) -> SimLoad {
         Load::Open { rate } => SimLoad::Open { per_s: rate.0 },
         Load::Closed { think } => {
             let all: f64 = run.result.transactions.iter().map(|kind| kind.count as f64).sum();
-            let own =
-                run.result.transactions.iter().map(|kind| {
-                    (kind.kind.keying_s() + kind.kind.think_mean_s()) * kind.count as f64
-                });
+            let own = run.result.kinds().iter().map(|kind| {
+                let count = run.result.of(*kind).map_or(0, |found| found.count) as f64;
+                (kind.keying_s() + kind.think_mean_s()) * count
+            });
             let mean_s = own.sum::<f64>() / all.max(1.0);
             SimLoad::Closed(Think { mean_ns: mean_s * think * 1e9, exponential: true })
         }
@@ -254,16 +246,4 @@ fn physical(prefix: &Path) -> Result<Option<Trace>, Error> {
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_numbered_as_the_capture_numbers_them() {
-        for (number, kind) in KINDS.iter().enumerate() {
-            assert_eq!(*kind as usize, number);
-        }
-    }
 }

@@ -173,7 +173,7 @@ fn figures(sample: &Run) -> Vec<Figure> {
         let within = |runs: &[Run]| rate_within(runs, |series| &series.new_orders, 60.0);
         all.insert(1, figure("new orders", "/min", true, new_orders).within(within));
     }
-    for kind in sample.result.workload.kinds().iter().copied() {
+    for kind in sample.result.kinds().iter().copied() {
         let of = move |run: &Run| {
             let found = run.result.of(kind).filter(|found| found.count > 0);
             found.map(|found| found.response_ms_p90)

@@ -183,7 +183,7 @@ fn sweep(set: &RunSet, over: &str) -> Section {
             vec![BarSeries::new("transactions", values(&|run| run.result.transactions_per_s))],
         ),
     };
-    let kinds = set.runs[0].result.workload.kinds().iter().map(|kind| {
+    let kinds = set.runs[0].result.kinds().iter().map(|kind| {
         let p90 = |run: &Run| run.result.of(*kind).map_or(0.0, |found| found.response_ms_p90);
         BarSeries::new(kind.name(), values(&p90))
     });

@@ -41,14 +41,15 @@ pub(super) fn make(
     let first_ns = spans.iter().filter(|span| span.measured).map(|span| span.start_ns).min();
     for span in &spans {
         let oltp::Span { task, start_ns, end_ns, .. } = *span;
-        let own = Span { kind: span.kind as u16, task, start_ns, end_ns };
+        let own = Span { kind: span.kind.code() as u16, task, start_ns, end_ns };
         if span.measured {
             measured.push(own);
         } else if first_ns.is_some_and(|first_ns| start_ns < first_ns) {
             before.push(own);
         }
     }
-    let seen = watch.finish(result.cpu.transactions, &measured, &before);
+    let codes = result.dataset.workload().codes();
+    let seen = watch.finish(result.cpu.transactions, codes, &measured, &before);
     for warning in seen.server.accounts.iter().flat_map(ServerAccounts::warnings) {
         sink.emit(Event::Warning(warning.clone()));
         result.warnings.push(warning);
@@ -148,7 +149,7 @@ impl<'a> Watch<'a> {
         Ended { cpu, activity, clock, logical, physical }
     }
 
-    fn finish(self, transactions: u64, spans: &[Span], before: &[Span]) -> Seen {
+    fn finish(self, transactions: u64, kinds: usize, spans: &[Span], before: &[Span]) -> Seen {
         let mut server = ServerRun {
             settings: self.instance.map(|instance| instance.settings().clone()),
             places: self.instance.map(|instance| instance.places().clone()),
@@ -160,7 +161,7 @@ impl<'a> Watch<'a> {
             activity: None,
             accounts: None,
             limits: Vec::new(),
-            start: self.start.and_then(|watch| watch.finish(before, oltp::Kind::COUNT)),
+            start: self.start.and_then(|watch| watch.finish(before, kinds)),
         };
         let (mut traces, mut each) = (Vec::new(), Vec::new());
         let Some(mut ended) = self.ended else {

@@ -23,7 +23,7 @@ pub use capture::Capture;
 pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
-    OltpTorture, Place, ServerPlace, Simulated, Watching, WorkloadArguments,
+    OltpTorture, OwnArguments, Place, ServerPlace, Simulated, Watching, WorkloadArguments,
 };
 pub use prove::Prove;
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};

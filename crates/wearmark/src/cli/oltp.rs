@@ -129,13 +129,27 @@ pub struct DatabaseSettings {
     pub set: Vec<String>,
 }
 
+/// What is told to a workload of the user
+#[derive(Clone, Debug, Default, Args)]
+pub struct OwnArguments {
+    /// A setting of an own workload, such as records=1000; repeat for several
+    #[arg(long, value_name = "NAME=NUMBER")]
+    pub size: Vec<String>,
+    /// A script of pgbench and how often it runs, in place of the workload's kinds, on the tables
+    /// of pgbench unless --workload names others; repeat for several
+    #[arg(long, value_name = "FILE[@WEIGHT]")]
+    pub script: Vec<String>,
+}
+
 /// What runs
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub struct WorkloadArguments {
-    /// order-entry, bank or commit
+    /// order-entry, bank, commit; ycsb, web-shop or pgbench; or a directory with workload.toml
     #[arg(long, default_value = "order-entry")]
     pub workload: String,
+    #[command(flatten)]
+    pub own: OwnArguments,
     /// Warehouses of order-entry, about 100 MB each
     #[arg(long, short, default_value_t = 1)]
     pub warehouses: u32,
@@ -155,10 +169,11 @@ pub struct WorkloadArguments {
     /// Connections to a server at most; more terminals share them
     #[arg(long, default_value_t = 64)]
     pub connections: u32,
-    /// normal, read-intensive, write-intensive, or five weights such as 45,43,4,4,4
+    /// normal, read-intensive, write-intensive, or five weights such as 45,43,4,4,4; of an own
+    /// workload one of its mixes
     #[arg(long, default_value = "normal")]
     pub mix: String,
-    /// Scale of keying and think times: 0 none, 1 those of the specification
+    /// Scale of keying and think times: 0 none, 1 those of the specification or of workload.toml
     #[arg(long, default_value_t = 0.0)]
     pub think_scale: f64,
     /// Open loop: requests arrive at this rate as a Poisson process, whatever is answered
@@ -245,7 +260,7 @@ pub struct Simulated {
 #[derive(Debug, Args)]
 pub struct OltpSweep {
     /// The setting and its values: users, connections, warehouses, branches, rows, buffer, rate,
-    /// mix or access, such as users=4,8,16,32,64
+    /// mix, access or a setting of an own workload, such as users=4,8,16,32,64
     #[arg(long, value_name = "SETTING=VALUE,...")]
     pub over: String,
     #[command(flatten)]
@@ -276,14 +291,16 @@ pub struct OltpCompare {
 /// `wearmark oltp check`
 #[derive(Debug, Args)]
 pub struct OltpCheck {
-    /// An SQLite database file, or the directory of a private server
+    /// An SQLite database file, or the directory of a database or private server
     #[arg(required_unless_present = "url", conflicts_with = "url")]
     pub database: Option<PathBuf>,
     #[command(flatten)]
     pub server: ServerPlace,
-    /// Whose conditions: order-entry, bank or commit (servers)
+    /// Whose conditions: order-entry, bank, commit, or a workload as 'oltp run' takes it
     #[arg(long, default_value = "order-entry")]
     pub workload: String,
+    #[command(flatten)]
+    pub own: OwnArguments,
 }
 
 /// `wearmark oltp server`
@@ -329,9 +346,11 @@ pub struct OltpTorture {
     /// Longest time under load before a kill
     #[arg(long, default_value = "1s")]
     pub longest: Nanos,
-    /// order-entry, bank or commit
+    /// order-entry, bank, commit, or another as 'oltp run' takes it, whose invariants are checked
     #[arg(long, default_value = "order-entry", help_heading = "Workload")]
     pub workload: String,
+    #[command(flatten)]
+    pub own: OwnArguments,
     /// Warehouses of order-entry, about 100 MB each
     #[arg(long, short, default_value_t = 1, help_heading = "Workload")]
     pub warehouses: u32,

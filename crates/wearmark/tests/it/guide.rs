@@ -49,6 +49,46 @@ fn spc() -> String {
     (0..2000).map(line).collect()
 }
 
+/// The SQL files of a page, as [`files`] has its TOML files.
+fn sql_files(page: &str, directory: &Path) {
+    let blocks = page.split("```sql\n-- ").skip(1).map(|rest| rest.split("```").next().unwrap());
+    for block in blocks {
+        let (name, text) = block.split_once('\n').unwrap();
+        fs::write(directory.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn the_guide_to_own_transactions_runs() {
+    let dir = place();
+    let page = include_str!("../../../../docs/guide/own-transactions.md");
+    fs::create_dir(dir.path().join("visits")).unwrap();
+    files(page, dir.path());
+    sql_files(page, dir.path());
+    let peek = "\\set id random_zipfian(1, 100000 * :scale, 1.2)\n\
+                SELECT abalance FROM pgbench_accounts WHERE aid = :id;\n";
+    let transfer = "\\set id random(1, 100000 * :scale)\nBEGIN;\n\
+                    UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :id;\n\
+                    INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (1, 1, :id, 1);\n\
+                    UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\nEND;\n";
+    fs::write(dir.path().join("peek.sql"), peek).unwrap();
+    fs::write(dir.path().join("transfer.sql"), transfer).unwrap();
+    let commands = commands(page);
+    assert!(commands.len() >= 11, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        let named = |kinds: &[&str]| kinds.iter().all(|kind| out.contains(kind));
+        let kinds: &[&str] = match command[..] {
+            [_, "run", "kv", ..] => &["read", "update"],
+            ["predict", ..] | [_, "run", "shop", ..] => &["browse", "checkout"],
+            [_, "run", "try", ..] => &["look", "visit"],
+            [_, "run", "bench", "--script", ..] => &["peek", "transfer"],
+            _ => &[],
+        };
+        assert!(named(kinds), "{command:?}: {out}");
+    }
+}
+
 #[test]
 fn the_guide_to_traces_runs() {
     let dir = place();

@@ -254,7 +254,12 @@ impl Connection {
 
     /// Begins a COPY from us; `sql` must say `FROM STDIN WITH (FORMAT binary)`.
     pub fn copy_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Error> {
-        CopyIn::begin(self, sql)
+        CopyIn::begin(self, sql, true)
+    }
+
+    /// Begins a COPY of lines of text from us; `sql` says `FROM STDIN`.
+    pub fn copy_lines_in(&mut self, sql: &str) -> Result<CopyIn<'_>, Error> {
+        CopyIn::begin(self, sql, false)
     }
 
     /// Prepares a statement; `types` are the parameters' (see [`super::binary::oid`]), 0 leaves one

@@ -62,7 +62,7 @@ impl Statements {
             Request::StockLevel { district, threshold } => {
                 self.stock_level.execute(link, context, (*district, *threshold), reply)?
             }
-            Request::Bank { .. } | Request::Commit { .. } => foreign(request),
+            Request::Bank { .. } | Request::Commit { .. } | Request::Own(_) => foreign(request),
         };
         let end = match outcome {
             Outcome::Committed => &self.commit,

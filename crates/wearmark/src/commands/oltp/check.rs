@@ -3,22 +3,28 @@
 use std::path::Path;
 
 use ::oltp::consistency::ConditionResult;
-use ::oltp::{Database, ServerSettings, Workload};
+use ::oltp::{Database, ServerSettings, SqliteSettings, Workload};
 use dbms::{Instance, Login, System};
 
-use super::target::login;
+use super::target::{login, workload};
 use super::{Context, Outcome, output};
 use crate::cli::OltpCheck;
 
 /// Runs the command.
 pub fn check(arguments: &OltpCheck, context: &Context) -> anyhow::Result<Outcome> {
-    let workload: Workload = arguments.workload.parse()?;
+    let workload = workload(&arguments.workload, &arguments.own, None)?;
     let conditions = match (login(&arguments.server)?, &arguments.database) {
         (Some((system, login)), _) => {
             on_server(system, &login, Some(login.database.clone()), workload)?
         }
-        (None, Some(path)) if path.is_dir() => private(path, workload, context)?,
-        (None, Some(path)) => ::oltp::sqlite::check(path, None)?,
+        (None, Some(path)) if path.is_dir() => {
+            let settings = SqliteSettings { directory: path.clone(), ..SqliteSettings::default() };
+            match settings.database_of(workload) {
+                file if file.is_file() => ::oltp::sqlite::check_of(&file, None, workload)?,
+                _ => private(path, workload, context)?,
+            }
+        }
+        (None, Some(path)) => ::oltp::sqlite::check_of(path, None, workload)?,
         (None, None) => Vec::new(),
     };
     if context.json {

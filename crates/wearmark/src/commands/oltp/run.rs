@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::oltp::{Database, Kind};
+use ::oltp::{Database, Workload};
 use capture::server::TransactionIo;
 use report::format;
 use study::host_stack::Devices;
@@ -113,19 +113,14 @@ fn write_capture(
         formats::own::write(trace, &with(&format!("-{name}.parquet")))?;
     }
     if !transactions.is_empty() {
-        let text = study::captures::table(transactions, kind_name);
+        let kinds = run.result.dataset.workload().by_code();
+        let name = |number: u16| kinds.get(usize::from(number)).map_or("unknown", |k| k.name());
+        let text = study::captures::table(transactions, name);
         study::run_dir::write_atomically(&with("-transactions.csv"), text.as_bytes())?;
     }
     let mut set = RunSet::new(None, prefix.parent().unwrap_or(Path::new(".")));
     set.runs.push(run.clone());
     Ok(set.write(&with("-run.json"))?)
-}
-
-/// The name of a kind of transaction by its number in a capture.
-fn kind_name(number: u16) -> &'static str {
-    let kinds = [Kind::Transfer, Kind::Update];
-    let mut all = Kind::ORDER_ENTRY.iter().chain(&kinds);
-    all.find(|kind| **kind as u16 == number).map_or("unknown", |kind| kind.name())
 }
 
 /// What is captured.
@@ -174,7 +169,9 @@ fn text(set: &RunSet, run: &Run) -> String {
     let result = &run.result;
     let header = ["TRANSACTION", "COUNT", "ROLLED BACK", "P50", "P90", "P99", "P90 BOUND"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for found in &result.transactions {
+    // Kinds that the mix leaves out would be lines of zeros.
+    let own = matches!(result.workload, Workload::Own(_));
+    for found in result.transactions.iter().filter(|found| !own || found.count > 0) {
         rows.push(vec![
             found.kind.name().to_owned(),
             found.count.to_string(),

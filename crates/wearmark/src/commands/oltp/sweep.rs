@@ -3,12 +3,13 @@
 //! Settings of the data get a directory each, below the one named; the others share the database.
 //! Points that the file of `--save` already has are not run again.
 
+use ::oltp::Workload;
 use study::runs::{RunSet, make};
 
 use super::run::{capture, keep, outcome};
 use super::target::{Opened, data_seed, dataset, options, run_seed};
 use super::{Context, Outcome, output};
-use crate::cli::OltpSweep;
+use crate::cli::{OltpSweep, WorkloadArguments};
 use crate::failure::Advice;
 
 /// Settings that need data of their own for each value.
@@ -70,6 +71,11 @@ fn begun(arguments: &OltpSweep, setting: &str) -> anyhow::Result<RunSet> {
     }
 }
 
+fn is_built_in(workload: &WorkloadArguments) -> bool {
+    workload.own.script.is_empty()
+        && Workload::ALL.iter().any(|known| known.name() == workload.workload)
+}
+
 /// Runs at one value; tells whether the user stopped the load.
 fn point(
     arguments: &OltpSweep,
@@ -83,20 +89,22 @@ fn point(
     let bad = |why: &str| {
         Advice::error(format!("--over {setting}={value}: {why}"), "see 'wearmark help oltp sweep'")
     };
+    let given = workload.own.size.len();
     let number = || value.parse::<u32>().map_err(|error| bad(&error.to_string()));
     match setting {
         "users" => workload.users = number()?,
         "connections" => workload.connections = number()?,
         "warehouses" => workload.warehouses = number()?,
         "branches" => workload.branches = number()?,
-        "rows" => workload.rows = number()?,
+        "rows" if is_built_in(&workload) => workload.rows = number()?,
         "buffer" => settings.buffer = Some(value.parse().map_err(|_| bad("is no size"))?),
         "rate" => workload.rate = Some(value.parse().map_err(|_| bad("is no rate"))?),
         "mix" => workload.mix = value.replace(':', ","),
         "access" => value.clone_into(&mut workload.access),
+        _ if !is_built_in(&workload) => workload.own.size.push(format!("{setting}={value}")),
         _ => return Err(bad("cannot be swept")),
     }
-    let of_the_data = OF_THE_DATA.contains(&setting);
+    let of_the_data = OF_THE_DATA.contains(&setting) || workload.own.size.len() > given;
     if of_the_data && place.server.url.is_none() {
         let parent = place.data().cloned().unwrap_or_default();
         let directory = parent.join(format!("{setting}-{value}"));

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use ::oltp::workload::bank::BankScale;
 use ::oltp::workload::commit::CommitScale;
+use ::oltp::workload::own::Choice;
 use ::oltp::{
-    Access, Database, Dataset, Load, LoadOptions, Options, Scale, ServerSettings, SqliteSettings,
-    Workload,
+    Access, Database, Dataset, Load, LoadOptions, Mix, Options, Own, Scale, ServerSettings,
+    SqliteSettings, Workload,
 };
 use capture::sqlite::IoMode;
 use dbms::{Environment, Instance, Login, Places, Settings, Stop, System};
 use events::Sink;
 use study::runs::Target;
 
-use crate::cli::{DatabaseSettings, DbmsName, Place, ServerPlace, WorkloadArguments};
+use crate::cli::{DatabaseSettings, DbmsName, OwnArguments, Place, ServerPlace, WorkloadArguments};
 use crate::commands::{Context, Outcome};
 use crate::failure::Advice;
 use crate::view::CANCELLED;
@@ -28,11 +29,71 @@ pub fn named<T: serde::de::DeserializeOwned>(option: &str, text: &str) -> anyhow
 
 /// What the workload's arguments load.
 pub fn dataset(arguments: &WorkloadArguments) -> anyhow::Result<Dataset> {
-    Ok(match arguments.workload.parse::<Workload>()? {
-        Workload::OrderEntry => Dataset::OrderEntry(Scale::new(arguments.warehouses)),
-        Workload::Bank => Dataset::Bank(BankScale::new(arguments.branches)),
-        Workload::Commit => Dataset::Commit(CommitScale { rows: arguments.rows }),
-    })
+    let mix = (arguments.mix != USUAL_MIX).then_some(arguments.mix.as_str());
+    Ok(dataset_of(
+        workload(&arguments.workload, &arguments.own, mix)?,
+        (arguments.warehouses, arguments.branches, arguments.rows),
+    ))
+}
+
+/// The mix that needs no mention.
+const USUAL_MIX: &str = "normal";
+
+/// A workload and its size.
+pub fn dataset_of(workload: Workload, (warehouses, branches, rows): (u32, u32, u32)) -> Dataset {
+    match workload {
+        Workload::OrderEntry => Dataset::OrderEntry(Scale::new(warehouses)),
+        Workload::Bank => Dataset::Bank(BankScale::new(branches)),
+        Workload::Commit => Dataset::Commit(CommitScale { rows }),
+        Workload::Own(own) => Dataset::Own(own),
+    }
+}
+
+/// A workload by its name or directory.
+pub fn workload(
+    name: &str,
+    arguments: &OwnArguments,
+    mix: Option<&str>,
+) -> anyhow::Result<Workload> {
+    if let Some(built_in) = Workload::ALL.into_iter().find(|known| known.name() == name) {
+        let given = !arguments.size.is_empty() || !arguments.script.is_empty();
+        if !given {
+            return Ok(built_in);
+        }
+        // A script alone runs on pgbench's own tables.
+        if arguments.script.is_empty() || built_in != Workload::default() {
+            let hint = "they are for workloads of workload.toml and for pgbench";
+            return Err(Advice::error(format!("--size and --script do not go with {name}"), hint));
+        }
+        return workload("pgbench", arguments, mix);
+    }
+    let choice = Choice {
+        mix: mix.map(str::to_owned),
+        sizes: arguments.size.iter().map(|text| size(text)).collect::<anyhow::Result<_>>()?,
+        scripts: arguments.script.iter().map(|text| script(text)).collect::<anyhow::Result<_>>()?,
+    };
+    match Own::open(name, &choice)? {
+        Some(own) => Ok(Workload::Own(own)),
+        None => Ok(name.parse()?),
+    }
+}
+
+fn size(text: &str) -> anyhow::Result<(String, i64)> {
+    let parsed = text.split_once('=').and_then(|(name, value)| {
+        Some((name.trim().to_owned(), value.trim().replace('_', "").parse().ok()?))
+    });
+    parsed.ok_or_else(|| Advice::error(format!("--size {text}"), "write --size records=1000"))
+}
+
+fn script(text: &str) -> anyhow::Result<(PathBuf, f64)> {
+    let (file, weight) = match text.rsplit_once('@') {
+        Some((file, weight)) => (file, weight.parse::<f64>().ok()),
+        None => (text, Some(1.0)),
+    };
+    let bad = |why: &str| Advice::error(format!("--script {text}: {why}"), "write FILE or FILE@9");
+    let weight = weight.ok_or_else(|| bad("the weight is no number"))?;
+    let path = std::path::absolute(file).map_err(|error| bad(&error.to_string()))?;
+    Ok((path, weight))
 }
 
 /// A database that is up, with the server that wearmark runs for it, if any.
@@ -265,8 +326,22 @@ pub fn run_seed(
     if let Some(seed) = arguments.seed {
         return Ok(seed.wrapping_add(u64::from(repetition)));
     }
-    let workload = arguments.workload.parse::<Workload>()?;
+    let workload = dataset(arguments)?.workload();
     Ok(1 + database.dbms(workload)?.meta()?.runs)
+}
+
+/// The mix of order entry; an own workload has chosen among its own.
+fn mix(arguments: &WorkloadArguments, dataset: &Dataset) -> anyhow::Result<Mix> {
+    if !matches!(dataset, Dataset::Own(_)) {
+        return Ok(arguments.mix.parse()?);
+    }
+    if named::<Access>("access", &arguments.access)? == Access::Procedure {
+        return Err(Advice::error(
+            "--access procedure needs procedures that wearmark knows",
+            "call your own in the SQL of a kind; say --access statement or pipelined",
+        ));
+    }
+    Ok(Mix::default())
 }
 
 /// The options of a run.
@@ -285,7 +360,7 @@ pub fn options(
         dataset: Some(dataset),
         users: arguments.users,
         load,
-        mix: arguments.mix.parse()?,
+        mix: mix(arguments, &dataset)?,
         warmup: arguments.warmup,
         measure: arguments.duration,
         seed: data_seed(arguments),

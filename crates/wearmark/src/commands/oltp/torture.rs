@@ -1,13 +1,10 @@
 //! `wearmark oltp torture`: does a server keep what it has acknowledged?
 
 use ::oltp::torture::{CycleResult, TortureOptions, TortureResult};
-use ::oltp::workload::bank::BankScale;
-use ::oltp::workload::commit::CommitScale;
-use ::oltp::{Dataset, Scale, Workload};
 use dbms::{Places, System};
 use report::format;
 
-use super::target::{named, server_settings};
+use super::target::{dataset_of, named, server_settings, workload};
 use super::{Context, Outcome, output};
 use crate::cli::{DbmsName, OltpTorture};
 use crate::failure::Advice;
@@ -41,11 +38,10 @@ fn options(arguments: &OltpTorture) -> anyhow::Result<TortureOptions> {
             ));
         }
     };
-    let dataset = match arguments.workload.parse::<Workload>()? {
-        Workload::OrderEntry => Dataset::OrderEntry(Scale::new(arguments.warehouses)),
-        Workload::Bank => Dataset::Bank(BankScale::new(arguments.branches)),
-        Workload::Commit => Dataset::Commit(CommitScale { rows: arguments.rows }),
-    };
+    let dataset = dataset_of(
+        workload(&arguments.workload, &arguments.own, None)?,
+        (arguments.warehouses, arguments.branches, arguments.rows),
+    );
     Ok(TortureOptions {
         settings: server_settings(&arguments.settings, arguments.users)?,
         dataset,

@@ -1,0 +1,1 @@
+SELECT id, name, price FROM products WHERE category = :category ORDER BY sold DESC LIMIT 20;

@@ -1,0 +1,3 @@
+-- rows: 1
+INSERT INTO usertable VALUES
+  (:key, :value, :value, :value, :value, :value, :value, :value, :value, :value, :value);

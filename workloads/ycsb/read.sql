@@ -1,0 +1,2 @@
+-- rows: 1
+SELECT * FROM usertable WHERE ycsb_key = :key;

@@ -1,0 +1,2 @@
+-- rows: 1
+UPDATE usertable SET field0 = :value WHERE ycsb_key = :key;
