@@ -23,6 +23,9 @@ use crate::cli::{Cli, Command};
 use crate::failure::Advice;
 use crate::view::View;
 
+pub use trace::convert::store as save_trace;
+pub use trace::generate::recipe;
+
 /// How a command ended, for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
