@@ -169,8 +169,8 @@ impl Node {
 
 /// What a released schema gives back.
 struct SchemaOwned {
-    _format: CString,
-    _name: CString,
+    format: CString,
+    name: CString,
     children: Vec<*mut ArrowSchema>,
     dictionary: *mut ArrowSchema,
 }
@@ -196,15 +196,11 @@ fn schema_of(node: &Node) -> ArrowSchema {
     let children = node.children.iter().map(|child| Box::into_raw(Box::new(schema_of(child))));
     let dictionary =
         node.dictionary.as_ref().map_or(null_mut(), |own| Box::into_raw(Box::new(schema_of(own))));
-    let mut owned = Box::new(SchemaOwned {
-        _format: format,
-        _name: name,
-        children: children.collect(),
-        dictionary,
-    });
+    let mut owned =
+        Box::new(SchemaOwned { format, name, children: children.collect(), dictionary });
     ArrowSchema {
-        format: owned._format.as_ptr(),
-        name: owned._name.as_ptr(),
+        format: owned.format.as_ptr(),
+        name: owned.name.as_ptr(),
         metadata: null(),
         flags: 0,
         n_children: owned.children.len() as i64,

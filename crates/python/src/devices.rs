@@ -96,7 +96,7 @@ impl Adapter {
             })?;
             if completion < now.0 {
                 return Err(PyRuntimeError::new_err(format!(
-                    "{}: the request of {} ns completes at {completion} ns, before it was submitted",
+                    "{}: submitted at {} ns, completed at {completion} ns, before it was submitted",
                     self.name, now.0
                 )));
             }

@@ -181,7 +181,8 @@ fn targets(
 /// Simulates a trace on one device, or on several at a time. Open loop: requests at their due
 /// times; closed: each actor of a captured trace waits for the device.
 #[pyfunction]
-#[pyo3(signature = (trace, devices, *, closed=false, warm_up_ns=0, seed=1, threads=None, host=None))]
+#[pyo3(signature = (trace, devices, *, closed=false, warm_up_ns=0, seed=1, threads=None,
+                    host=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn simulate(
     py: Python<'_>,

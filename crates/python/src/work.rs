@@ -38,6 +38,11 @@ impl Sink for Collect {
     }
 }
 
+/// Runs the handlers of signals that came meanwhile.
+fn handlers(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
+}
+
 /// Does `work` without the lock of the interpreter, and passes its warnings on.
 ///
 /// # Errors
@@ -60,7 +65,7 @@ pub fn without_lock<T: Send>(
             let mut signal = None;
             while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
                 if signal.is_none()
-                    && let Err(raised) = Python::attach(|py| py.check_signals())
+                    && let Err(raised) = Python::attach(handlers)
                 {
                     sink.stopped.store(true, Ordering::Relaxed);
                     READING.store(true, Ordering::Relaxed);

@@ -86,7 +86,7 @@ fn the_installed_package_passes_its_own_tests() {
         .expect("pytest starts");
     let text = String::from_utf8_lossy(&output.stdout);
     for line in text.lines().filter(|line| line.starts_with("SKIPPED ")) {
-        let reason = line.splitn(4, ':').nth(2).unwrap_or(line);
+        let reason = line.splitn(3, ':').nth(2).unwrap_or(line);
         println!("skipped: {} (in pytest)", reason.trim());
     }
     println!("{text}");

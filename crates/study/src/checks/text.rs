@@ -62,7 +62,8 @@ pub fn headline(compared: &[Compared], bound: f64) -> String {
 pub fn markdown(compared: &[Compared], bound: f64, (old, new): (&str, &str)) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let mut text = format!(
-        "{MARKDOWN_MARK}\n**{}**\n\n`{new}` against `{old}`; medians, ratios with 95 % intervals.\n\n",
+        "{MARKDOWN_MARK}\n**{}**\n\n`{new}` against `{old}`; medians, ratios with 95 % \
+         intervals.\n\n",
         headline(compared, bound)
     );
     text.push_str("| figure | unit | old | new | new/old | verdict |\n|---|---|--:|--:|--:|---|\n");
@@ -95,13 +96,13 @@ pub fn junit(compared: &[Compared]) -> String {
             ratio(figure),
             figure.words()
         ));
-        text.push_str(&format!("<testcase classname=\"wearmark\" name=\"{name}\">"));
+        text.push_str(&format!("<testcase classname=\"wearmark\" name=\"{name}\">\n"));
         match figure.verdict {
             Verdict::Regressed => text.push_str(&format!("<failure message=\"{told}\"/>")),
             open if is_open(open) => text.push_str(&format!("<skipped message=\"{told}\"/>")),
             _ => text.push_str(&format!("<system-out>{told}</system-out>")),
         }
-        text.push_str("</testcase>\n");
+        text.push_str("\n</testcase>\n");
     }
     text + "</testsuite>\n</testsuites>\n"
 }
@@ -156,8 +157,34 @@ mod tests {
 
     #[test]
     fn each_form_says_the_same() {
-        insta::assert_snapshot!(markdown(&compared(), 0.05, ("old", "new")));
-        insta::assert_snapshot!(junit(&compared()));
-        insta::assert_snapshot!(csv(&compared()));
+        insta::assert_snapshot!(markdown(&compared(), 0.05, ("old", "new")), @r#"
+        <!-- wearmark compare -->
+        **Regression beyond 5%: a, <b>|"c"**
+
+        `new` against `old`; medians, ratios with 95 % intervals.
+
+        | figure | unit | old | new | new/old | verdict |
+        |---|---|--:|--:|--:|---|
+        | a, <b>\|"c" | us | 100 | 160 | 1.600 (1.600 to 1.600) | REGRESSED |
+        | rate | /s | 5 | 5 | - | unproven: too few runs |
+        "#);
+        insta::assert_snapshot!(junit(&compared()), @r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites name="wearmark compare" tests="2" failures="1" skipped="1">
+        <testsuite name="wearmark compare" tests="2" failures="1" skipped="1">
+        <testcase classname="wearmark" name="a, &lt;b&gt;|&quot;c&quot; (us)">
+        <failure message="100 to 160, new/old 1.600 (1.600 to 1.600): REGRESSED"/>
+        </testcase>
+        <testcase classname="wearmark" name="rate (/s)">
+        <skipped message="5 to 5, new/old -: unproven: too few runs"/>
+        </testcase>
+        </testsuite>
+        </testsuites>
+        "#);
+        insta::assert_snapshot!(csv(&compared()), @r#"
+        figure,unit,more_is_better,old,new,ratio,ratio_low,ratio_high,verdict
+        "a, <b>|""c""",us,false,100,160,1.6,1.6,1.6,regressed
+        rate,/s,true,5,5,,,,unproven
+        "#);
     }
 }

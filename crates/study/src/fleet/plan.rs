@@ -169,7 +169,11 @@ fn name_of(job: &Job, profile: &str, closed: bool) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in bytes {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 /// The hash of a file's content, in hexadecimal digits.
@@ -276,7 +280,9 @@ fn add_jobs(planned: &mut Planned, asked: &Asked, path: &Path, trace: &Trace) ->
     let mut loads: Vec<(Option<String>, u64)> = vec![(None, trace.count() as u64)];
     if asked.by_stream {
         let mut counts = vec![0u64; trace.streams.len()];
-        trace.stream.iter().for_each(|stream| counts[usize::from(*stream)] += 1);
+        for stream in &trace.stream {
+            counts[usize::from(*stream)] += 1;
+        }
         let names = trace.streams.iter().map(|stream| Some(stream.name.clone()));
         loads = names.zip(counts).collect();
     }

@@ -7,7 +7,7 @@ use oltp::Kind;
 use stats::bootstrap::block_interval;
 
 use super::{Run, RunSet};
-use crate::verdict::{Figure, RESAMPLES, Scatter, Side};
+use crate::verdict::{self, Compared, Figure, RESAMPLES, Scatter, Side};
 
 /// Intervals of a series below which its scatter says nothing.
 const INTERVALS_MIN: usize = 10;
@@ -77,6 +77,11 @@ pub fn side(set: &RunSet) -> Side {
         figures.push(figure(runs, name, of, p90_within(runs, kind)));
     }
     Side { kind: kind_of(set), figures }
+}
+
+/// Compares every figure that both sets have; `bound` is the share by which a figure may worsen.
+pub fn compare(old: &RunSet, new: &RunSet, bound: f64) -> Vec<Compared> {
+    verdict::compare(&side(old), &side(new), bound)
 }
 
 /// What the runs are of: workload and access. Runs of different ones are told by their list.

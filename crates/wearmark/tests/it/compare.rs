@@ -111,7 +111,7 @@ fn the_script_for_ci_runs() {
     let script = here.join("../../docs/examples/check-in-ci.sh").canonicalize().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_wearmark")).parent().unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
-    let mut again = || {
+    let again = || {
         let mut command = Command::new(&script);
         command.current_dir(dir.path()).env("DURATION", "300ms").env("BOUND", "0.1");
         command.env("PATH", format!("{}:{path}", program.display()));

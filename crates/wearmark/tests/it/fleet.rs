@@ -151,7 +151,7 @@ fn a_fleet_that_was_stopped_goes_on() {
     let began = Instant::now();
     let done = || results.is_dir() && listing(&results).iter().any(|name| name.ends_with("jsonl"));
     while !done() {
-        assert!(began.elapsed() < Duration::from_secs(60), "no job is ever done");
+        assert!(began.elapsed() < Duration::from_mins(1), "no job is ever done");
         std::thread::sleep(Duration::from_millis(1));
     }
     let pid = rustix::process::Pid::from_child(&child);
