@@ -6,6 +6,7 @@ use ::fit::FitOptions;
 use ::fit::measurement::Measurements;
 use ::predict::Question;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use study::host_stack::Devices;
 use study::predictions::ask;
 use study::profiles::read_device;
@@ -45,6 +46,22 @@ impl Fit {
     fn __repr__(&self) -> String {
         format!("Fit({}, {} lines)", self.inner.profile.name(), self.inner.lines.len())
     }
+}
+
+/// Compares two results of one kind, as `wearmark compare OLD NEW --json` does: files that commands
+/// kept, run directories, directories of several.
+#[pyfunction]
+#[pyo3(signature = (old, new, *, bound=0.05))]
+pub fn compare(py: Python<'_>, old: PathBuf, new: PathBuf, bound: f64) -> PyResult<Py<PyAny>> {
+    let figures = without_lock(py, |_| {
+        let (old, new) = study::checks::read(&old, &new).map_err(raise)?;
+        Ok(study::verdict::compare(&old, &new, bound))
+    })?;
+    let found = PyDict::new(py);
+    found.set_item("verdict", to_python(py, &study::verdict::whole(&figures))?)?;
+    found.set_item("bound", bound)?;
+    found.set_item("figures", to_python(py, &figures)?)?;
+    Ok(found.into_any().unbind())
 }
 
 /// Fits a profile to what a probe measured: a measurements.json, or a run directory with one.

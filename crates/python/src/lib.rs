@@ -38,7 +38,7 @@ mod _native {
     #[pymodule_export]
     use super::failure::{SuspectResult, WearmarkError};
     #[pymodule_export]
-    use super::learned::{Fit, fit, predict};
+    use super::learned::{Fit, compare, fit, predict};
     #[pymodule_export]
     use super::profiles::{Profile, profiles};
     #[pymodule_export]

@@ -132,6 +132,19 @@ def test_a_fit_of_a_measured_model_gives_the_model_back(tmp_path, venv):
         wearmark.fit(tmp_path / "absent.json")
 
 
+def test_results_are_compared_as_the_command_does(tmp_path, venv):
+    program, old = venv / "bin" / "wearmark", tmp_path / "old.json"
+    wearmark.Trace.generate("random", requests=500).write(tmp_path / "t.parquet")
+    simulate = [program, "sim", tmp_path / "t.parquet", "-p", "intel-x25-e", "--json"]
+    old.write_bytes(subprocess.run(simulate, check=True, capture_output=True).stdout)
+    found = wearmark.compare(old, old)
+    told = subprocess.run([program, "compare", old, old, "--json"], capture_output=True, check=True)
+    told = json.loads(told.stdout)
+    assert found["verdict"] == "no_regression" and found["figures"] == told["figures"]
+    with pytest.raises(wearmark.WearmarkError, match="absent"):
+        wearmark.compare(old, tmp_path / "absent.json")
+
+
 def test_a_prediction_without_a_capture_says_so(tmp_path):
     with pytest.raises(wearmark.WearmarkError) as caught:
         wearmark.predict(tmp_path / "absent", ["intel-x25-e"])

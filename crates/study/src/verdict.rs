@@ -337,7 +337,7 @@ mod tests {
         };
         let old = runs(&[100.0, 108.0, 92.0, 104.0, 96.0]);
         assert_eq!(old.figures[0].values.len(), 5);
-        let new = runs(&[101.0, 109.0, 91.0, 103.0, 97.0]);
+        let new = runs(&[109.0, 91.0, 103.0, 97.0, 101.0]);
         let found = &compare(&old, &new, 0.05)[0];
         assert_eq!(found.verdict, Verdict::TooWide);
         let needed = found.runs_needed.expect("more runs would tell");

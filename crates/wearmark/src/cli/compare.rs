@@ -10,9 +10,9 @@ pub struct Compare {
     /// The state before: a file that a command kept, a run directory, or a directory of several
     ///
     /// Files are those of 'oltp run --save', 'probe', 'sim --json', 'predict --json' and
-    /// result.json of a study. The .json files and run directories in a directory are runs of one kind: a
-    /// baseline. From three runs a side on they are compared with each other; of fewer, the scatter
-    /// within them is asked. Simulations have no scatter: one of each side is enough.
+    /// result.json of a study. The .json files and run directories in a directory are runs of one
+    /// kind: a baseline. From three runs a side on they are compared with each other; of fewer,
+    /// the scatter within them is asked. Simulations have no scatter: one of each side is enough.
     pub old: PathBuf,
     /// The state after
     pub new: PathBuf,
