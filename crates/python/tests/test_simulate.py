@@ -52,11 +52,14 @@ def test_responses_are_those_of_the_model(trace):
 
 
 def test_an_exception_of_a_model_comes_out(trace):
+    calls = []
+
     class Broken:
         def __init__(self, seed):
             self.left = 3
 
         def submit(self, now, op, offset, size, stream):
+            calls.append(now)
             self.left -= 1
             if self.left == 0:
                 raise LookupError("of the model")
@@ -65,6 +68,7 @@ def test_an_exception_of_a_model_comes_out(trace):
     broken = wearmark.device(Broken)
     with pytest.raises(LookupError, match="of the model"):
         simulate(trace, broken)
+    assert len(calls) == 3, "a model that raised is not asked again"
     with pytest.raises(LookupError, match="of the model"):
         wearmark.responses(trace, broken)
 
@@ -154,14 +158,18 @@ def test_ctrl_c_ends_a_simulation():
     code = """
 import wearmark
 trace = wearmark.Trace.generate("random", requests=4_000_000, rate="1000/s")
+calls = 0
 class Slow:
     def __init__(self, seed): pass
-    def submit(self, now, *request): return now
+    def submit(self, now, *request):
+        global calls
+        calls += 1
+        return now
 print("begun", flush=True)
 try:
     wearmark.simulate(trace, wearmark.device(Slow))
 except KeyboardInterrupt:
-    print("stopped", flush=True)
+    print("stopped", calls < 4_000_000, flush=True)
 """
     import signal
 
@@ -169,5 +177,5 @@ except KeyboardInterrupt:
     assert child.stdout.readline() == "begun\n"
     time.sleep(0.3)
     child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=60)[0] == "stopped\n"
+    assert child.communicate(timeout=60)[0] == "stopped True\n"
     assert child.returncode == 0
