@@ -182,6 +182,24 @@ pub enum Error {
         /// Needed bytes.
         needed: units::Bytes,
     },
+    /// Results that do not compare.
+    #[error("the files hold different things: {old} and {new}")]
+    Unlike {
+        /// What the first ones are of.
+        old: String,
+        /// What the others are of.
+        new: String,
+    },
+    /// A fleet's plan or what it names is not as it must be.
+    #[error("{}: {cause}", path.display())]
+    Fleet {
+        /// The plan, or the trace that it names.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+        /// What to do.
+        hint: String,
+    },
 }
 
 impl Error {
@@ -221,6 +239,11 @@ impl Hint for Error {
             Self::Dbms(error) => return error.hint(),
             Self::Emulate(error) => return error.hint(),
             Self::Capture(error) => return error.hint(),
+            Self::Unlike { .. } => {
+                "compare results of one kind; of OLTP runs also of one workload and one access: \
+                 'oltp run --repeat 5 --save FILE' makes them"
+            }
+            Self::Fleet { hint, .. } => return Some(hint.clone()),
             Self::StudyFile { .. } => {
                 "compare with 'wearmark study show quickstart', which prints a complete study file"
             }

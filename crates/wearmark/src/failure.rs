@@ -66,6 +66,11 @@ impl Hint for Advice {
 
 /// The text for standard error: causes joined into one line, then the hint.
 pub fn render(error: &anyhow::Error) -> String {
+    format!("error: {}\nhint: {}", line(error), next_step(error))
+}
+
+/// Place and causes in one line.
+pub fn line(error: &anyhow::Error) -> String {
     let mut causes: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {
         // Many errors already quote their source; saying it twice helps nobody.
@@ -73,9 +78,19 @@ pub fn render(error: &anyhow::Error) -> String {
             causes.push(cause);
         }
     }
-    let line = events::one_line(&causes.join(": "));
-    let hint = hint(error).unwrap_or_else(|| general_hint(error));
-    format!("error: {line}\nhint: {hint}")
+    events::one_line(&causes.join(": "))
+}
+
+/// What the user can do about it.
+pub fn next_step(error: &anyhow::Error) -> String {
+    hint(error).unwrap_or_else(|| general_hint(error))
+}
+
+/// Whether the user stopped a reading, which nothing is the result of.
+pub fn is_interruption(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref::<formats::Error>(), Some(formats::Error::Interrupted { .. }))
+    })
 }
 
 /// What to do about an error whose crate has nothing better to say.

@@ -33,6 +33,7 @@ const ORDER: &[&str] = &[
     "oltp",
     "study",
     "wearmark",
+    "python",
 ];
 
 /// Crates that do no I/O, read no clock and start no threads. None of their files is exempt, tests

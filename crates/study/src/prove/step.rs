@@ -21,6 +21,9 @@ use crate::run_dir::{RunDir, write_atomically};
 /// The environment variable by which a step in a process of its own knows whom it must not outlive.
 pub const PARENT: &str = "WEARMARK_PARENT";
 
+/// Names the program that steps are started with, where it is not the one that runs.
+const PROGRAM: &str = "WEARMARK_PROGRAM";
+
 /// Longest that an emulator may take to mount and to unmount.
 const MOUNT_BOUND: Duration = Duration::from_mins(2);
 /// Pace of looking whether a process has ended.
@@ -112,7 +115,11 @@ impl Drop for Running {
 
 impl<'a> Workshop<'a> {
     pub(crate) fn new(run: &'a RunDir, study: &'a StudyFile) -> Result<Self, Error> {
-        let program = std::env::current_exe().map_err(Error::io("wearmark", "find"))?;
+        // The command of the Python package runs in an interpreter, and says where it is itself.
+        let program = match std::env::var_os(PROGRAM) {
+            Some(named) => PathBuf::from(named),
+            None => std::env::current_exe().map_err(Error::io("wearmark", "find"))?,
+        };
         open_to_all(run.path())?;
         let log_apart = study.scenario.iter().any(|scenario| scenario.log.is_some());
         Ok(Self { run, study, program, log_apart })

@@ -4,8 +4,8 @@ use oltp::Workload;
 use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Series, Style, Table, format};
 
-use super::compare::{Compared, Verdict};
 use super::{Run, RunSet, ServerRun, transactions};
+use crate::verdict::{Compared, Verdict};
 
 /// The page of a set.
 pub fn page(set: &RunSet, title: &str) -> Page {
@@ -286,7 +286,7 @@ pub fn comparison(compared: &[Compared], bound: f64, names: (&str, &str)) -> Pag
             figure.words(),
         ])
     });
-    Page::new("OLTP runs compared", format!("{} against {}", names.1, names.0))
+    Page::new("Results compared", format!("{} against {}", names.1, names.0))
         .fact("Regressed", verdict, bound)
         .section(Section::new("compared", "Figure by figure").table(table))
 }

@@ -5,7 +5,9 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod capture;
+mod compare;
 mod emulate;
+mod fleet;
 mod oltp;
 mod prove;
 mod statements;
@@ -20,7 +22,9 @@ use predict::Goal;
 use units::{Bytes, Nanos, Rate};
 
 pub use capture::Capture;
+pub use compare::Compare;
 pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
+pub use fleet::{Executor, Fleet, FleetCollect, FleetPlan, FleetRun};
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     OltpTorture, OwnArguments, Place, ServerPlace, Simulated, Watching, WorkloadArguments,
@@ -83,6 +87,11 @@ pub enum Command {
     Trace(TraceCommand),
     /// Simulate a trace on one or more device profiles, in virtual time
     Sim(Sim),
+    /// Say whether results got worse: OLTP runs, probes, simulations, predictions, studies
+    Compare(Compare),
+    /// Simulate many traces on many devices: plan the jobs, run them, collect the results
+    #[command(subcommand)]
+    Fleet(Fleet),
     /// Be that device: serve directories at its speed, for any program to run on
     Emulate(Emulate),
     /// Run the same load here and on emulated devices, and compare with what is predicted

@@ -1,8 +1,10 @@
 //! One function per command: parse nothing, decide little, print the result.
 
 mod capture;
+mod compare;
 mod doctor;
 mod emulate;
+mod fleet;
 mod oltp;
 mod output;
 mod outputs;
@@ -22,6 +24,9 @@ use std::path::Path;
 use crate::cli::{Cli, Command};
 use crate::failure::Advice;
 use crate::view::View;
+
+pub use trace::convert::store as save_trace;
+pub use trace::generate::recipe;
 
 /// How a command ended, for the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Temp(command) => temp::run(command, &context),
         Command::Trace(command) => trace::run(command, &context),
         Command::Sim(arguments) => sim::run(&arguments, &context),
+        Command::Compare(arguments) => compare::run(&arguments, &context),
+        Command::Fleet(command) => fleet::run(command, &context),
         Command::Emulate(arguments) => emulate::run(&arguments, &context),
         Command::Prove(arguments) => prove::run(&arguments, &context),
         Command::Predict(arguments) => predict::run(&arguments, &context),

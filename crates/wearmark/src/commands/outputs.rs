@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Command, Oltp, TraceCommand, TraceInput, Watching};
+use crate::cli::{Command, Fleet, Oltp, TraceCommand, TraceInput, Watching};
 use crate::failure::Advice;
 
 /// How an older output of a kind is recognised.
@@ -28,6 +28,16 @@ enum Kind {
     Measurements,
     /// A profile or a recipe.
     Toml,
+    /// A comparison as Markdown.
+    Markdown,
+    /// A comparison as a test report.
+    Junit,
+    /// A comparison as CSV.
+    Csv,
+    /// The job list of a fleet.
+    Plan,
+    /// Rows of a fleet.
+    Rows,
 }
 
 impl Kind {
@@ -42,6 +52,11 @@ impl Kind {
             Self::Accounts => "account of a capture",
             Self::Measurements => "file of measurements",
             Self::Toml => "profile or recipe",
+            Self::Markdown => "comparison in Markdown",
+            Self::Junit => "test report",
+            Self::Csv => "comparison as CSV",
+            Self::Plan => "job list of a fleet",
+            Self::Rows => "file of a fleet's rows",
         }
     }
 
@@ -60,6 +75,13 @@ impl Kind {
                 profile::Profile::from_toml(head, "").is_ok()
                     || trace::recipe::Recipe::from_toml(head).is_ok()
             }
+            Self::Markdown => head.starts_with(study::checks::MARKDOWN_MARK),
+            Self::Junit => {
+                head.contains(&format!("<testsuites name=\"{}\"", study::checks::JUNIT_NAME))
+            }
+            Self::Csv => head.starts_with(study::checks::CSV_HEADER),
+            Self::Plan => head.starts_with(r#"{"fleet":"#),
+            Self::Rows => head.starts_with(r#"{"job":"#),
         }
     }
 }
@@ -132,6 +154,17 @@ fn files(command: &Command) -> Files<'_> {
         Command::Oltp(Oltp::Sweep(sweep)) => Files::default().watching(&sweep.watching),
         Command::Oltp(Oltp::Compare(compare)) => {
             Files::of([compare.old.as_path(), &compare.new]).and(Kind::Page, compare.html.as_ref())
+        }
+        Command::Compare(compare) => Files::of([compare.old.as_path(), &compare.new])
+            .and(Kind::Page, compare.html.as_ref())
+            .and(Kind::Markdown, compare.markdown.as_ref())
+            .and(Kind::Junit, compare.junit.as_ref())
+            .and(Kind::Csv, compare.csv.as_ref()),
+        Command::Fleet(Fleet::Plan(plan)) => {
+            Files::of(plan.traces.iter().map(PathBuf::as_path)).and(Kind::Plan, Some(&plan.output))
+        }
+        Command::Fleet(Fleet::Collect(collect)) => {
+            Files::of([collect.plan.as_path()]).and(Kind::Rows, collect.output.as_ref())
         }
         Command::Probe(probe) => Files::default()
             .and(Kind::Measurements, Some(&probe.output))

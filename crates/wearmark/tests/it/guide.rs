@@ -458,3 +458,34 @@ fn captures(dir: &Path) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// Runs the commands of a page in `directory`; `> FILE` at the end of one keeps what it prints.
+fn run_all(directory: &Path, page: &str, codes: &[i32]) {
+    for command in commands(page) {
+        let kept = command.iter().position(|word| *word == ">");
+        let ran = crate::program::run(directory, &command[..kept.unwrap_or(command.len())]);
+        assert!(ran.code.is_some_and(|code| codes.contains(&code)), "{command:?}: {ran:?}");
+        if let Some(at) = kept {
+            fs::write(directory.join(command[at + 1]), ran.out).unwrap();
+        }
+    }
+}
+
+/// Whether the runs of a load prove sameness is the host's to say: exit code 3 is right too.
+#[test]
+fn the_guide_to_checks_in_ci_runs() {
+    let dir = place();
+    fs::create_dir(dir.path().join("baseline")).unwrap();
+    run_all(dir.path(), include_str!("../../../../docs/guide/checks-in-ci.md"), &[0, 3]);
+    let comment = fs::read_to_string(dir.path().join("comment.md")).unwrap();
+    assert!(comment.contains("**No regression beyond 5%**"), "{comment}");
+}
+
+#[test]
+fn the_guide_to_fleets_runs() {
+    let dir = place();
+    fs::create_dir(dir.path().join("traces")).unwrap();
+    run_all(dir.path(), include_str!("../../../../docs/guide/fleets.md"), &[0]);
+    let rows = fs::read_to_string(dir.path().join("rows.jsonl")).unwrap();
+    assert!(rows.lines().count() >= 8, "{rows}");
+}

@@ -2,7 +2,9 @@
 
 mod capture;
 mod commands;
+mod compare;
 mod emulate;
+mod fleet;
 mod full_disk;
 mod guide;
 mod host;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use formats::Format;
+use formats::notes::Counted;
 use trace::Trace;
 
 use super::input;
@@ -23,6 +24,19 @@ pub fn write(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result
 
 /// Writes a trace in the format given, or that the name says, and says so and what was not kept.
 pub fn save(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<String> {
+    let losses = store(trace, to, format)?;
+    let mut text = format!("{} requests written to {}\n", trace.count(), to.display());
+    for loss in losses {
+        text.push_str(&format!("not kept: {} ({})\n", loss.what, loss.count));
+    }
+    Ok(text)
+}
+
+/// Writes a trace in the format given, or that the name says, and gives what was not kept.
+///
+/// # Errors
+/// A name that says no format; a format that is not written; a place that cannot be written.
+pub fn store(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<Vec<Counted>> {
     let named = match to.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => Some(Format::Own),
         Some("spc") => Some(Format::Spc),
@@ -34,10 +48,5 @@ pub fn save(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<
             "end it in .parquet or .spc, or name the format with --to",
         ));
     };
-    let losses = formats::write(trace, to, format)?;
-    let mut text = format!("{} requests written to {}\n", trace.count(), to.display());
-    for loss in losses {
-        text.push_str(&format!("not kept: {} ({})\n", loss.what, loss.count));
-    }
-    Ok(text)
+    Ok(formats::write(trace, to, format)?)
 }

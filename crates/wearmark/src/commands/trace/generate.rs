@@ -32,7 +32,7 @@ pub fn run(arguments: &Generate, context: &Context) -> anyhow::Result<()> {
 }
 
 /// A pattern with its options, a shipped recipe, or a recipe file.
-fn recipe(what: &str, options: &[(String, String)]) -> anyhow::Result<Recipe> {
+pub fn recipe(what: &str, options: &[(String, String)]) -> anyhow::Result<Recipe> {
     if let Some(pattern) = patterns::find(what) {
         return Ok(Recipe::Workload(pattern.workload(options)?));
     }

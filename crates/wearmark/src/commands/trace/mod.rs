@@ -1,8 +1,8 @@
 //! `wearmark trace`: one file per subcommand.
 
 mod anonymise;
-mod convert;
-mod generate;
+pub mod convert;
+pub mod generate;
 mod host;
 mod imitate;
 mod info;

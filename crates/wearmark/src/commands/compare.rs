@@ -1,0 +1,97 @@
+//! `wearmark compare`, and `wearmark oltp compare`: did it get better or worse, and is that sure?
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use study::checks::{csv, headline, junit, markdown, read, rows};
+use study::run_dir::write_atomically;
+use study::runs::page;
+use study::verdict::{Compared, Side, Whole, compare, whole};
+
+use super::{Context, Outcome, output};
+use crate::cli::Compare;
+use crate::failure::Advice;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    verdict: Whole,
+    bound: f64,
+    kind: &'a str,
+    figures: &'a [Compared],
+}
+
+/// Runs `wearmark compare`.
+pub fn run(arguments: &Compare, context: &Context) -> anyhow::Result<Outcome> {
+    check_bound(arguments.bound)?;
+    let (old, new) = read(&arguments.old, &arguments.new)?;
+    let compared = compare(&old, &new, arguments.bound);
+    let names = (arguments.old.display().to_string(), arguments.new.display().to_string());
+    let names = (names.0.as_str(), names.1.as_str());
+    let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
+        Some(path) => write_atomically(path, text().as_bytes()),
+        None => Ok(()),
+    };
+    write(&arguments.markdown, &|| markdown(&compared, arguments.bound, names))?;
+    write(&arguments.junit, &|| junit(&compared))?;
+    write(&arguments.csv, &|| csv(&compared))?;
+    write_page(arguments.html.as_deref(), &compared, arguments.bound, names)?;
+    if context.json {
+        let (bound, kind) = (arguments.bound, old.kind.as_str());
+        output::json(&Report { verdict: whole(&compared), bound, kind, figures: &compared })?;
+    } else {
+        output::print(&output::table(&rows(&compared)))?;
+        output::print(&format!("{}\n", headline(&compared, arguments.bound)))?;
+    }
+    Ok(outcome(&compared))
+}
+
+/// Compares two sides for a command that prints the figures alone.
+pub fn show(
+    (old, new): (&Side, &Side),
+    bound: f64,
+    html: Option<&Path>,
+    names: (&str, &str),
+    context: &Context,
+) -> anyhow::Result<Outcome> {
+    let compared = compare(old, new, bound);
+    write_page(html, &compared, bound, names)?;
+    if context.json {
+        output::json(&compared)?;
+    } else {
+        output::print(&output::table(&rows(&compared)))?;
+    }
+    Ok(outcome(&compared))
+}
+
+/// Refuses what is no share.
+pub fn check_bound(bound: f64) -> anyhow::Result<()> {
+    if (0.0..=1.0).contains(&bound) {
+        return Ok(());
+    }
+    Err(Advice::error(
+        format!("--bound {bound}: is no share"),
+        "write a share from 0 to 1, such as 0.05",
+    ))
+}
+
+fn write_page(
+    path: Option<&Path>,
+    compared: &[Compared],
+    bound: f64,
+    names: (&str, &str),
+) -> anyhow::Result<()> {
+    if let Some(path) = path {
+        let page = page::comparison(compared, bound, names);
+        write_atomically(path, report::html(&page).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn outcome(compared: &[Compared]) -> Outcome {
+    match whole(compared) {
+        Whole::Regression => Outcome::Finding,
+        Whole::NoRegression => Outcome::Fine,
+        Whole::NoVerdict => Outcome::NoVerdict,
+    }
+}
