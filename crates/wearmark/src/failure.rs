@@ -17,6 +17,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     first_of!(
         study::Error,
         predict::Error,
+        advise::Error,
         spill::Error,
         fit::FitError,
         probe::Error,

@@ -1,6 +1,7 @@
 //! The command tree. Help texts here are the source of the man pages, the shell completions and
 //! `docs/reference/cli.md`.
 
+mod advise;
 mod capture;
 mod emulate;
 mod oltp;
@@ -15,6 +16,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use formats::{Columns, Format, TimeUnit};
 use units::{Bytes, Nanos, Rate};
 
+pub use advise::{
+    Advise, AdviseBuy, AdviseLife, AdvisePlace, Balance, Faster, MeanName, Memory, Pricing,
+    Relaxed, WhatIf,
+};
 pub use capture::Capture;
 pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
 pub use oltp::{
@@ -85,6 +90,9 @@ pub enum Command {
     Prove(Box<Prove>),
     /// Predict the transactions of a captured run on other devices, terminals or processors
     Predict(Predict),
+    /// Say what to buy, where to put what, how long it lasts, what if
+    #[command(subcommand)]
+    Advise(Box<Advise>),
     /// List, show, check, compare or import device profiles
     #[command(subcommand)]
     Profile(ProfileCommand),
