@@ -18,6 +18,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         study::Error,
         predict::Error,
         advise::Error,
+        papers::Error,
         spill::Error,
         fit::FitError,
         probe::Error,

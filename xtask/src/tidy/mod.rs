@@ -33,6 +33,7 @@ const ORDER: &[&str] = &[
     "spill",
     "oltp",
     "study",
+    "papers",
     "wearmark",
 ];
 

@@ -5,6 +5,7 @@ mod advise;
 mod capture;
 mod emulate;
 mod oltp;
+mod papers;
 mod prove;
 mod statements;
 mod surgery;
@@ -26,6 +27,7 @@ pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     OltpTorture, Place, ServerPlace, Simulated, Watching, WorkloadArguments,
 };
+pub use papers::Papers;
 pub use prove::Prove;
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
 pub use surgery::{Anonymise, Host, Merge, Remap, RemapRule, Scale, Slice};
@@ -93,6 +95,8 @@ pub enum Command {
     /// Say what to buy, where to put what, how long it lasts, what if
     #[command(subcommand)]
     Advise(Box<Advise>),
+    /// Print what five papers published beside what wearmark gives for the same setup
+    Papers(Papers),
     /// List, show, check, compare or import device profiles
     #[command(subcommand)]
     Profile(ProfileCommand),

@@ -7,6 +7,7 @@ mod emulate;
 mod oltp;
 mod output;
 mod outputs;
+mod papers;
 mod predict;
 mod probe;
 mod profile;
@@ -66,6 +67,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Prove(arguments) => prove::run(&arguments, &context),
         Command::Predict(arguments) => predict::run(&arguments, &context),
         Command::Advise(command) => advise::run(*command, &context),
+        Command::Papers(arguments) => papers::run(&arguments, &context),
         Command::Profile(command) => profile::run(command, &context),
         Command::Replay(arguments) => replay::run(&arguments, &context),
         Command::Validate(arguments) => replay::validate(&arguments, &context),

@@ -462,3 +462,21 @@ fn advice_that_cannot_be_given_says_so() {
     let life = fine(dir.path(), &["advise", "life", "-p", "intel-p3700"]);
     assert!(life.contains("cannot be told: years: nobody says"), "{life}");
 }
+
+#[test]
+fn the_guide_to_papers_runs() {
+    let dir = place();
+    let commands = commands(include_str!("../../../../docs/guide/papers.md"));
+    assert!(commands.len() >= 3, "{commands:?}");
+    for command in &commands {
+        if command[..2] == ["papers", "--html"] && std::env::var_os("SLOW").is_none() {
+            println!("skipped: SLOW=1 runs all papers in full");
+            continue;
+        }
+        let out = fine(dir.path(), command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+    }
+    let page = fs::read_to_string(dir.path().join("lee2008.html")).unwrap();
+    assert!(page.contains("table2.hdd.tps.4") && page.contains("178"));
+    crate::program::refused(dir.path(), &["papers", "nobody1999"], "no paper 'nobody1999'");
+}
