@@ -1,8 +1,8 @@
 //! How long flash lasts at a rate of writes.
 //!
 //! Two limits, each where it is known: bytes that the maker rates a device for, and erases that its
-//! blocks stand. Of a limit by erases the write amplification is a part; a rating has one of its own
-//! inside. Writes go on all day as they are; erases are spread over the blocks.
+//! blocks stand. Of a limit by erases the write amplification is a part; a rating has one of its
+//! own inside. Writes go on all day as they are; erases are spread over the blocks.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Advice: what to buy, how long it lasts, what if. Pure arithmetic over figures that somebody
 //! measured, simulated or stated.
 //!
-//! Every answer is an [`Answer`]: the figure with its [`Interval`], the state that it holds for, what
-//! would change it, or why it cannot be told. Nothing here knows a device model or a database;
+//! Every answer is an [`Answer`]: the figure with its [`Interval`], the state that it holds for,
+//! what would change it, or why it cannot be told. Nothing here knows a device model or a database;
 //! callers bring the figures and say what they rest on.
 //!
 //! - [`doubt`]: the interval of a predicted figure, from what the prediction rests on.

@@ -1,7 +1,8 @@
 //! More memory, or faster storage: the break-even of a page.
 //!
-//! The five-minute rule (Gray, Putzolu 1987; Gray, Graefe 1997): a page that is read more often than
-//! once in the break-even interval is cheaper to keep in memory, any other to read from storage:
+//! The five-minute rule (Gray, Putzolu 1987; Gray, Graefe 1997): a page that is read more often
+//! than once in the break-even interval is cheaper to keep in memory, any other to read from
+//! storage:
 //!
 //! `interval = pages per MB of memory / reads per second of a device x price of the device / price
 //! of a MB of memory`
@@ -103,8 +104,8 @@ impl BreakEven {
 mod tests {
     use super::*;
 
-    /// Gray, Graefe 1997: 8 KB pages (128 per MB), 64 accesses per second, 2,000 dollars a disk, 15 a
-    /// MB: 266 seconds, "about five minutes".
+    /// Gray, Graefe 1997: 8 KB pages (128 per MB), 64 accesses per second, 2,000 dollars a disk, 15
+    /// a MB: 266 seconds, "about five minutes".
     #[test]
     fn the_five_minute_rule_of_1997() {
         let rule = BreakEven {

@@ -33,7 +33,7 @@ pub fn faster(part: &str, part_share: Interval, factor: f64) -> Result<Answer, E
     };
     Ok(Answer::told(format!("speed-up with {part} {factor} times as fast"), figure, "times")
         .holding(format!(
-            "transactions of which {:.0} % of the time is {part}, one after the other with the rest",
+            "transactions of which {:.0} % of the time is {part}, before or after the rest",
             part_share.value * 100.0
         ))
         .holding("nothing else becomes the limit: where parts overlap, simulate it instead")

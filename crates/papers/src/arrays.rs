@@ -5,8 +5,8 @@
 //! ceilings, commands and bandwidth of reads and of writes, and all four are from one configuration
 //! of the table: one controller with four drives as its own RAID 0, random requests of 4 KiB and
 //! sequential ones of 256 KiB. The slides do not say how many requests were in flight where they
-//! print latencies; Little's law gives that number, from the same configuration. Those eight figures
-//! are inputs; every other one of the table is predicted.
+//! print latencies; Little's law gives that number, from the same configuration. Those eight
+//! figures are inputs; every other one of the table is predicted.
 
 use host::volume::{Controller, Level, Settings, Volume};
 use model::{Device, Linear};

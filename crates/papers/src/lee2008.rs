@@ -276,8 +276,8 @@ fn temporary(_: &Paper, effort: Effort) -> Vec<Found> {
             "claim.cluster_size",
             spread(&sort[1]) < spread(&sort[0]) && spread(&join[1]) < spread(&join[0]),
             format!(
-                "slowest over fastest cluster size: sort {:.1} on the disk and {:.1} on flash, join \
-                 {:.1} and {:.1}",
+                "slowest over fastest cluster size: sort {:.1} on the disk and {:.1} on flash, \
+                 join {:.1} and {:.1}",
                 spread(&sort[0]),
                 spread(&sort[1]),
                 spread(&join[0]),

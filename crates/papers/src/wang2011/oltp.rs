@@ -752,7 +752,8 @@ pub(super) fn variations(paper: &Paper, effort: Effort) -> Vec<Found> {
                     && speed_up(&own[2]) < speed_up(&own[0])
             }),
             format!(
-                "a minute on ext2 and nilfs2, Mtron, buffers as printed, 64 and 512 MB: {buffers:.0?}"
+                "a minute on ext2 and nilfs2, Mtron, buffers as printed, 64 and 512 MB: \
+                 {buffers:.0?}"
             ),
         ),
         Found::holds(
@@ -762,7 +763,8 @@ pub(super) fn variations(paper: &Paper, effort: Effort) -> Vec<Found> {
                 && speed_up(&mixes[2]) > speed_up(&mixes[1])
                 && speed_up(&mixes[2]) > speed_up(&mixes[0]),
             format!(
-                "a minute on ext2 and nilfs2, Mtron; read-intensive, normal, write-intensive: {mixes:.0?}"
+                "a minute on ext2 and nilfs2, Mtron; read-intensive, normal, write-intensive: \
+                 {mixes:.0?}"
             ),
         ),
         Found::holds(

@@ -89,10 +89,13 @@ pub fn conclusion(choice: &Choice) -> Vec<String> {
             lines.push(format!("Cheapest: {best}; no other interval reaches it."));
         }
         Some(best) => lines.push(format!(
-            "Cheapest: {best}; whether it is cheaper than {} cannot be told: the intervals overlap.",
+            "Cheapest: {best}; whether it beats {} cannot be told: the intervals overlap.",
             choice.may_be_as_good.join(", ")
         )),
-        None => lines.push(format!("Cheapest: cannot be told from this: {}.", choice.cannot_be_told)),
+        None => {
+            let why = &choice.cannot_be_told;
+            lines.push(format!("Cheapest: cannot be told from this: {why}."));
+        }
     }
     for ranked in &choice.ranked {
         let offer = &ranked.offer;

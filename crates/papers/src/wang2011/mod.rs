@@ -1,5 +1,5 @@
-//! Wang et al. 2011: micro-benchmarks of four devices, endurance, and TPC-C-derived loads on two file
-//! systems.
+//! Wang et al. 2011: micro-benchmarks of four devices, endurance, and TPC-C-derived loads on two
+//! file systems.
 
 mod oltp;
 
@@ -77,8 +77,8 @@ fn sequential(_: &Paper, effort: Effort) -> Vec<Found> {
             "fig1.ocz.seq",
             writes[OCZ] < writes[MTRON] && writes[OCZ] < writes[INTEL] && reads[OCZ] > reads[MTRON],
             format!(
-                "MB/s at 256 KiB, writes: Mtron {:.0}, Intel {:.0}, OCZ {:.0}; reads: {:.0}, {:.0}, \
-                 {:.0}",
+                "MB/s at 256 KiB, writes: Mtron {:.0}, Intel {:.0}, OCZ {:.0}; reads: {:.0}, \
+                 {:.0}, {:.0}",
                 writes[MTRON], writes[INTEL], writes[OCZ], reads[MTRON], reads[INTEL], reads[OCZ]
             ),
         ),
