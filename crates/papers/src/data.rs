@@ -130,7 +130,8 @@ impl Entry {
 
     /// As a reader sees it.
     pub fn text(&self) -> String {
-        let plain = |value: f64| format!("{value}");
+        // Quotients were transcribed with all their digits.
+        let plain = |value: f64| format!("{}", (value * 1e5).round() / 1e5);
         match (self.number(), self.range()) {
             (Some(value), _) => plain(value),
             (_, Some((low, high))) => format!("{} to {}", plain(low), plain(high)),
@@ -152,6 +153,14 @@ impl Paper {
         let entry = self.entry.iter().find(|entry| entry.id == id);
         let number = entry.and_then(Entry::number);
         number.unwrap_or_else(|| panic!("{} has no figure {id}", self.name))
+    }
+
+    /// `Wang et al. 2011`
+    pub fn short(&self) -> String {
+        let first = self.authors.first().map_or("", String::as_str);
+        let name = first.split_whitespace().last().unwrap_or("");
+        let others = if self.authors.len() > 1 { " et al." } else { "" };
+        format!("{name}{others} {}", self.year)
     }
 
     /// `Authors, title, year`

@@ -48,6 +48,8 @@ pub struct Row {
 pub struct Comparison {
     /// The paper, without its entries.
     pub paper: String,
+    /// Its authors and year in short.
+    pub title: String,
     /// How it is cited.
     pub cite: String,
     /// Inputs and context, which are not compared.
@@ -91,6 +93,7 @@ pub fn compare(paper: &Paper, results: &[(Experiment, Vec<Found>)]) -> Compariso
         .collect();
     Comparison {
         paper: paper.name.clone(),
+        title: paper.short(),
         cite: paper.cite(),
         inputs: paper.entry.len() - rows.len(),
         summary: summary(&rows),
@@ -127,7 +130,7 @@ fn row(entry: &Entry, found: Option<&Found>) -> Row {
     };
     let verdict = if entry.calibrates.is_empty() { verdict } else { Verdict::GivenBack };
     let is_far = difference.is_some_and(|difference: f64| difference.abs() > LARGE);
-    let needs_reason = verdict == Verdict::Fails || is_far;
+    let needs_reason = is_far || verdict == Verdict::Fails || found.ours == Ours::Holds(false);
     made(verdict, difference, if needs_reason { &entry.because } else { "" })
 }
 
@@ -185,6 +188,7 @@ mod tests {
             ("\"faster\"", "", holds(true), Verdict::Holds, None, ""),
             ("\"faster\"", "", holds(false), Verdict::Fails, None, "the reason"),
             ("100", made, value(100.0), Verdict::GivenBack, Some(0.0), ""),
+            ("\"faster\"", made, holds(false), Verdict::GivenBack, None, "the reason"),
             ("100", none, None, Verdict::NotCompared, None, "the reason"),
             ("100", "", None, Verdict::NotRun, None, "its experiment was not run"),
         ] {

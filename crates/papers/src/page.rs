@@ -55,15 +55,16 @@ pub fn median(all: &[Comparison]) -> Option<f64> {
 }
 
 fn section(comparison: &Comparison) -> Section {
-    let Comparison { paper, cite, inputs, rows, summary } = comparison;
-    let mut made =
-        Section::new(paper.clone(), cite.clone()).paragraph(in_words(summary)).paragraph(format!(
-            "{inputs} entries are facts of the setup or context, and not compared."
-        ));
+    let Comparison { paper, title, cite, inputs, rows, summary } = comparison;
+    let facts = format!("{inputs} entries are facts of the setup or context, and not compared.");
+    let mut made = Section::new(paper.clone(), title.clone())
+        .paragraph(format!("{cite}."))
+        .paragraph(in_words(summary))
+        .paragraph(facts);
     if let Some(figure) = differences(paper, rows) {
         made = made.figure(figure);
     }
-    made.table(table(paper, rows))
+    made.table(table(paper, rows)).table(notes(paper, rows))
 }
 
 /// A comparison in a sentence.
@@ -122,16 +123,26 @@ fn table(paper: &str, rows: &[Row]) -> Table {
         Column::text("Ours"),
         Column::number("Difference", "%"),
         Column::text("Verdict"),
-        Column::text("What was simulated; why it differs or is missing"),
     ];
     let table = Table::new(format!("{paper}-outcomes"), "Every outcome", columns);
     rows.iter().fold(table, |table, row| table.row(cells(row)))
 }
 
-fn cells(row: &Row) -> [String; 7] {
+/// What was simulated for each, and why it differs or is missing.
+fn notes(paper: &str, rows: &[Row]) -> Table {
+    let columns = vec![
+        Column::text("Outcome"),
+        Column::text("What was simulated or computed"),
+        Column::text("Why it differs, or is not compared"),
+    ];
+    let table = Table::new(format!("{paper}-notes"), "How, and why not", columns);
+    rows.iter().fold(table, |table, row| {
+        table.row([row.entry.id.as_str(), row.how.as_str(), row.why.as_str()])
+    })
+}
+
+fn cells(row: &Row) -> [String; 6] {
     let entry = &row.entry;
-    let notes: Vec<&str> =
-        [row.how.as_str(), row.why.as_str()].into_iter().filter(|text| !text.is_empty()).collect();
     [
         entry.id.clone(),
         entry.place.clone(),
@@ -139,7 +150,6 @@ fn cells(row: &Row) -> [String; 7] {
         ours(row),
         row.difference.map_or_else(String::new, |own| format!("{:+.1}", own * 100.0)),
         verdict(row.verdict).to_owned(),
-        notes.join(". "),
     ]
 }
 
@@ -186,7 +196,7 @@ pub fn text(comparison: &Comparison) -> Vec<Vec<String>> {
     let header = ["OUTCOME", "PRINTED", "OURS", "DIFFERENCE", "VERDICT"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for row in &comparison.rows {
-        let [id, _, _, ours, difference, verdict, _] = cells(row);
+        let [id, _, _, ours, difference, verdict] = cells(row);
         let figure = row.entry.number().is_some() || row.entry.range().is_some();
         let printed = format!("{} {}", row.entry.text(), row.entry.unit);
         let printed = if figure { printed.trim_end().to_owned() } else { "statement".to_owned() };
