@@ -2,16 +2,12 @@
 //! and whether the run allows to say so.
 //!
 //! A prediction is `measured here x simulated there / simulated here`: what the simulation gets
-//! wrong on this disk in the same way as on the other one cancels. Its interval holds
-//! - the **bias**, `|ln(simulated here / measured here)|`: how much had to cancel;
-//! - **E**, weighted by the time waited: how far the simulated times of the requests that the load
-//!   waits for are from the real ones;
-//! - the **sweep** of the assumed values of the other device ([`crate::assumed`]).
-//!
-//! Bias and E add up as independent errors of a logarithm, the sweep widens each end by its own
-//! worst case. It is no confidence interval of a known level: it says what the run itself gives
-//! reason to doubt.
+//! wrong on this disk in the same way as on the other one cancels. Its interval is that of
+//! [`advise::doubt`]: the bias here, E weighted by the time waited (how far the simulated times of
+//! the requests that the load waits for are from the real ones), and the sweep of the assumed
+//! values of the other device ([`crate::assumed`]).
 
+use advise::doubt::Doubt;
 use serde::{Deserialize, Serialize};
 use stats::error_ratio::Classified;
 
@@ -99,19 +95,21 @@ pub fn predict(scenarios: &mut [ScenarioResult], measured: f64, error: &Limiting
         return;
     }
     let bias = (here / measured).ln();
-    let doubt = bias.hypot(error.error_ratio);
     for scenario in scenarios.iter_mut().filter(|scenario| !scenario.fitted) {
         let there = scenario.transactions_per_min;
         if there.is_nan() || there <= 0.0 {
             continue;
         }
         let per_min = measured * there / here;
-        let (low, high) = scenario.swept_transactions_per_min.unwrap_or((there, there));
+        let swept = scenario.swept_transactions_per_min;
+        let sweep = swept.map(|(low, high)| (low / there, high / there));
+        let doubt = Doubt { bias, error_ratio: error.error_ratio, noise: 0.0, sweep };
+        let interval = doubt.around(per_min);
         scenario.prediction = Some(Prediction {
             transactions_per_min: per_min,
             new_orders_per_min: per_min * scenario.new_orders_per_min / there,
-            transactions_per_min_low: per_min * (low / there).min(1.0) * (-doubt).exp(),
-            transactions_per_min_high: per_min * (high / there).max(1.0) * doubt.exp(),
+            transactions_per_min_low: interval.low,
+            transactions_per_min_high: interval.high,
         });
     }
 }

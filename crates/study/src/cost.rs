@@ -4,12 +4,10 @@
 //! and used for some years. Only the storage is counted: no machine, power, redundancy or staff,
 //! and no interest. Prices are those that the profile's `[cost]` names, with their day.
 
+use advise::prices::{Monthly, Price, Wanted, per_million};
 use profile::CostSpec;
 use serde::{Deserialize, Serialize};
 use units::Bytes;
-
-/// Of a provider's billing month: 730 hours.
-const MINUTES_PER_MONTH: f64 = 730.0 * 60.0;
 
 /// `[cost]` of a study: what is to be paid for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +24,25 @@ pub struct Asked {
 impl Default for Asked {
     fn default() -> Self {
         Self { size: Bytes(500 * Bytes::GIB.0), log_size: Bytes(50 * Bytes::GIB.0), years: 5.0 }
+    }
+}
+
+/// `[cost]` of a profile as an entry of a price file.
+pub(crate) fn price(spec: &CostSpec) -> Price {
+    let parts = [&spec.usd, &spec.usd_per_gib_month, &spec.usd_per_month];
+    let value = |part: &Option<profile::Parameter>| part.as_ref().map(|part| part.value);
+    let sources = parts.iter().filter_map(|part| Some(part.as_ref()?.source.clone()));
+    Price {
+        date: spec.date.clone(),
+        source: sources.collect::<Vec<_>>().join("; "),
+        region: spec.region.clone(),
+        currency: "USD".to_owned(),
+        assumed: parts.into_iter().flatten().any(|part| part.assumed),
+        purchase: value(&spec.usd),
+        size: spec.size,
+        per_month: value(&spec.usd_per_month),
+        per_gib_month: value(&spec.usd_per_gib_month),
+        ..Price::default()
     }
 }
 
@@ -50,32 +67,9 @@ impl Cost {
 
     /// Of a volume or drive of `size`; none where the price is not known or the drive is too small.
     pub fn of(spec: Option<&CostSpec>, size: Bytes, years: f64) -> Option<Self> {
-        let spec = spec?;
-        let region = match spec.region.as_str() {
-            "" => String::new(),
-            region => format!("{region}, "),
-        };
-        let parts = [&spec.usd, &spec.usd_per_gib_month, &spec.usd_per_month];
-        let assumed = parts.into_iter().flatten().any(|part| part.assumed);
-        if let Some(usd) = &spec.usd {
-            let sold = spec.size.filter(|sold| *sold >= size)?;
-            return Some(Self {
-                usd_per_month: usd.value / (12.0 * years),
-                assumed,
-                terms: format!(
-                    "{sold} bought for {} USD ({}), {years} years",
-                    usd.value, spec.date
-                ),
-            });
-        }
-        let gib = size.0 as f64 / Bytes::GIB.0 as f64;
-        let by_size = spec.usd_per_gib_month.as_ref().map_or(0.0, |price| price.value * gib);
-        let fixed = spec.usd_per_month.as_ref().map_or(0.0, |price| price.value);
-        Some(Self {
-            usd_per_month: by_size + fixed,
-            assumed,
-            terms: format!("{size} rented ({region}{})", spec.date),
-        })
+        let wanted = Wanted { size, years, iops: None, mb_per_s: None };
+        let Monthly { per_month, assumed, terms, .. } = price(spec?).monthly(&wanted).ok()?;
+        Some(Self { usd_per_month: per_month, assumed, terms })
     }
 
     /// Both.
@@ -90,7 +84,7 @@ impl Cost {
 
     /// Of a million transactions, where the device is as busy around the clock.
     pub fn usd_per_million(&self, transactions_per_min: f64) -> f64 {
-        self.usd_per_month / (transactions_per_min * MINUTES_PER_MONTH) * 1e6
+        per_million(self.usd_per_month, transactions_per_min)
     }
 }
 

@@ -115,6 +115,9 @@ pub enum Error {
     /// Nothing can be predicted from a capture.
     #[error(transparent)]
     Predict(#[from] predict::Error),
+    /// No advice follows from the figures.
+    #[error(transparent)]
+    Advise(#[from] advise::Error),
     /// A trace could not be read or written.
     #[error(transparent)]
     Trace(#[from] formats::Error),
@@ -232,6 +235,7 @@ impl Hint for Error {
             Self::Host(error) => return error.hint(),
             Self::Sim(error) | Self::OnDevice { source: error, .. } => return error.hint(),
             Self::Predict(error) => return error.hint(),
+            Self::Advise(error) => return error.hint(),
             Self::Trace(error) => return error.hint(),
             Self::Probe(error) => return error.hint(),
             Self::Fit(error) => return error.hint(),

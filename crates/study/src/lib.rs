@@ -10,6 +10,7 @@
 //! directory; a resumed run has the configuration it started with.
 
 pub mod advice;
+pub mod advising;
 pub mod artifacts;
 pub mod assumed;
 pub mod captures;

@@ -17,6 +17,8 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     first_of!(
         study::Error,
         predict::Error,
+        advise::Error,
+        papers::Error,
         spill::Error,
         fit::FitError,
         probe::Error,

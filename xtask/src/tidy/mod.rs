@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 const ORDER: &[&str] = &[
     "units",
     "events",
+    "advise",
     "stats",
     "report",
     "trace",
@@ -32,6 +33,7 @@ const ORDER: &[&str] = &[
     "spill",
     "oltp",
     "study",
+    "papers",
     "wearmark",
     "python",
 ];
@@ -40,7 +42,7 @@ const ORDER: &[&str] = &[
 /// among the sources included; a test that reads a file stands in `tests/it`.
 const INNER: &[&str] = &[
     "units", "events", "stats", "report", "trace", "profile", "model", "host", "sim", "fit",
-    "predict",
+    "predict", "advise",
 ];
 
 /// What the sources of an inner crate must not name. A grouped import from `std` would hide it.

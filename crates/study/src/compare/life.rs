@@ -9,13 +9,11 @@
 //! The interval is that of the mean over the steps of the last half (Student's t, 95 %). It tells
 //! how steady the trace is; whether next year's load is this one nobody can tell.
 
+use advise::endurance::{DAY_S, YEAR_S, years_until};
 use events::Warning;
 use profile::{DeviceSpec, Profile};
 use serde::Serialize;
 use sim::{FlashMark, Outcome, WearMark};
-
-const DAY_S: f64 = 86_400.0;
-const YEAR_S: f64 = 365.25 * DAY_S;
 
 /// Drive writes of a device that somebody wears hard enough to look twice.
 const SHORT_YEARS: f64 = 1.0;
@@ -91,7 +89,7 @@ impl Life {
             written_bytes_per_day: per_s * DAY_S,
             drive_writes_per_day: size.map(|size| per_s * DAY_S / size.0 as f64),
             flash: FlashWear::of(&outcome.wear, profile),
-            years_by_rating: rating.map(|rating| rating.written_bytes() / per_s / YEAR_S),
+            years_by_rating: rating.map(|rating| years_until(rating.written_bytes(), per_s)),
         })
     }
 
@@ -161,7 +159,7 @@ impl FlashWear {
             (to.at_s > from.at_s).then(|| erased as f64 / (to.at_s - from.at_s))
         };
         let rate = erase_rate(half).map(|rate| Within::of(rate, half, erase_rate));
-        let years = |rate: f64| cycles.map(|cycles| cycles * blocks as f64 / rate / YEAR_S);
+        let years = |rate: f64| cycles.map(|cycles| years_until(cycles * blocks as f64, rate));
         Some(Self {
             write_amplification,
             steady_write_amplification: Within::of(steady_write_amplification, half, amplification),

@@ -4,11 +4,13 @@
 // Help texts name sections of TOML files: [volume].
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod advise;
 mod capture;
 mod compare;
 mod emulate;
 mod fleet;
 mod oltp;
+mod papers;
 mod prove;
 mod statements;
 mod surgery;
@@ -21,6 +23,10 @@ use formats::{Columns, Format, TimeUnit};
 use predict::Goal;
 use units::{Bytes, Nanos, Rate};
 
+pub use advise::{
+    Advise, AdviseBuy, AdviseLife, AdvisePlace, Balance, Faster, MeanName, Memory, Pricing,
+    Relaxed, WhatIf,
+};
 pub use capture::Capture;
 pub use compare::Compare;
 pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
@@ -29,6 +35,7 @@ pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     OltpTorture, OwnArguments, Place, ServerPlace, Simulated, Watching, WorkloadArguments,
 };
+pub use papers::Papers;
 pub use prove::Prove;
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
 pub use surgery::{Anonymise, Host, Merge, Remap, RemapRule, Scale, Slice};
@@ -98,6 +105,11 @@ pub enum Command {
     Prove(Box<Prove>),
     /// Predict the transactions of a captured run on other devices, terminals or processors
     Predict(Predict),
+    /// Say what to buy, where to put what, how long it lasts, what if
+    #[command(subcommand)]
+    Advise(Box<Advise>),
+    /// Print what five papers published beside what wearmark gives for the same setup
+    Papers(Papers),
     /// List, show, check, compare or import device profiles
     #[command(subcommand)]
     Profile(ProfileCommand),

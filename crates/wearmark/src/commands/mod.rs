@@ -1,5 +1,6 @@
 //! One function per command: parse nothing, decide little, print the result.
 
+mod advise;
 mod capture;
 mod compare;
 mod doctor;
@@ -8,6 +9,7 @@ mod fleet;
 mod oltp;
 mod output;
 mod outputs;
+mod papers;
 mod predict;
 mod probe;
 mod profile;
@@ -71,6 +73,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Emulate(arguments) => emulate::run(&arguments, &context),
         Command::Prove(arguments) => prove::run(&arguments, &context),
         Command::Predict(arguments) => predict::run(&arguments, &context),
+        Command::Advise(command) => advise::run(*command, &context),
+        Command::Papers(arguments) => papers::run(&arguments, &context),
         Command::Profile(command) => profile::run(command, &context),
         Command::Replay(arguments) => replay::run(&arguments, &context),
         Command::Validate(arguments) => replay::validate(&arguments, &context),

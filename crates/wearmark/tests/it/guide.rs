@@ -489,3 +489,67 @@ fn the_guide_to_fleets_runs() {
     let rows = fs::read_to_string(dir.path().join("rows.jsonl")).unwrap();
     assert!(rows.lines().count() >= 8, "{rows}");
 }
+
+#[test]
+fn the_guide_to_advice_runs() {
+    let dir = place();
+    let page = include_str!("../../../../docs/guide/advice.md");
+    files(page, dir.path());
+    let commands = commands(page);
+    assert!(commands.len() >= 14, "{commands:?}");
+    for command in &commands {
+        let out = fine(dir.path(), command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+        for (asked, told) in [
+            ("11.59MB", "years until it is worn out: 5.47 years"),
+            ("storage", "2.17 times"),
+            ("processors", "1.56 times"),
+            ("arithmetic", "2.49 devices"),
+            ("harmonic", "3.89 devices"),
+            ("14305", "longer than break-even: storage is cheaper"),
+        ] {
+            assert!(!command.contains(&asked) || out.contains(told), "{command:?}: {out}");
+        }
+    }
+}
+
+#[test]
+fn advice_that_cannot_be_given_says_so() {
+    let dir = place();
+    let offers = "[[offer]]\nname = \"a\"\nper_min = 100\np99_ms = 50\nper_month = 9\n";
+    fs::write(dir.path().join("offers.toml"), offers).unwrap();
+    let strict = ["advise", "buy", "offers.toml", "--p99", "10ms"];
+    let ran = crate::program::run(dir.path(), &strict);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.out.contains("Cheapest: cannot be told from this"), "{ran:?}");
+    let json = fine(dir.path(), &["advise", "buy", "offers.toml", "--json"]);
+    let choice: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(choice["best"], "a");
+    let refused = |arguments: &[&str], cause: &str| {
+        crate::program::refused(dir.path(), arguments, cause);
+    };
+    refused(&["advise", "buy", "nothing.json"], "nothing.json: cannot read");
+    refused(&["advise", "what-if", "faster", "--share", "1.5"], "the share of time is 1.5");
+    let dated = ["advise", "life", "-p", "aws-gp2", "--free", "1GB", "--grows", "1GB"];
+    refused(&[&dated[..], &["--from", "2026-02-30"]].concat(), "not a date");
+    let life = fine(dir.path(), &["advise", "life", "-p", "intel-p3700"]);
+    assert!(life.contains("cannot be told: years: nobody says"), "{life}");
+}
+
+#[test]
+fn the_guide_to_papers_runs() {
+    let dir = place();
+    let commands = commands(include_str!("../../../../docs/guide/papers.md"));
+    assert!(commands.len() >= 3, "{commands:?}");
+    for command in &commands {
+        if command[..2] == ["papers", "--html"] && std::env::var_os("SLOW").is_none() {
+            println!("skipped: SLOW=1 runs all papers in full");
+            continue;
+        }
+        let out = fine(dir.path(), command);
+        assert!(!out.is_empty(), "{command:?} says nothing");
+    }
+    let page = fs::read_to_string(dir.path().join("lee2008.html")).unwrap();
+    assert!(page.contains("table2.hdd.tps.4") && page.contains("178"));
+    crate::program::refused(dir.path(), &["papers", "nobody1999"], "no paper 'nobody1999'");
+}
