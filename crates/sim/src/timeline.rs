@@ -2,9 +2,9 @@
 //! Event Format of Chrome.
 //!
 //! A [`Timeline`] collects one device's spans and requests within a window of virtual time, up to a
-//! limit; [`fn@write`] lays several devices out as processes and their resources as threads. Requests
-//! overlap, so they are asynchronous events with their path as arguments; how many are outstanding
-//! is a counter. Times are microseconds with three decimals: exact.
+//! limit; [`fn@write`] lays several devices out as processes and their resources as threads.
+//! Requests overlap, so they are asynchronous events with their path as arguments; how many are
+//! outstanding is a counter. Times are microseconds with three decimals: exact.
 //!
 //! Invariants: tracks do one thing at a time (the models' promise); what does not fit the limit is
 //! counted, never silently left out. Tested by reading the file back.
