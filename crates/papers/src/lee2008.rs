@@ -100,6 +100,7 @@ fn simulate(
             commit_waits: true,
             page_bytes: paper.number("setup.tpcb.sector") as u32,
             region_bytes: 1 << 30,
+            delay: None,
             leader_cpu_ns: 0,
             waiter_cpu_ns: 0,
             images: None,

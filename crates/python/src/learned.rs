@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use ::fit::FitOptions;
 use ::fit::measurement::Measurements;
-use ::predict::Question;
+use ::predict::{Goal, Question};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use study::host_stack::Devices;
@@ -85,7 +86,8 @@ pub fn fit(py: Python<'_>, measurements: PathBuf, name: &str, seed: u64) -> PyRe
 
 /// Predicts a captured run on other devices, as `wearmark predict PREFIX --on ... --json` does.
 #[pyfunction]
-#[pyo3(signature = (prefix, on, *, users=None, rate_per_s=None, processors=None, speed=None,
+#[pyo3(signature = (prefix, on, *, users=None, rate_per_s=None, find_rate=None,
+                    buffer_bytes=None, processors=None, speed=None,
                     commit_waits=true, cold=false, log_on=None, seed=1))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn predict(
@@ -94,6 +96,8 @@ pub fn predict(
     on: Vec<Bound<'_, PyAny>>,
     users: Option<u32>,
     rate_per_s: Option<f64>,
+    find_rate: Option<&str>,
+    buffer_bytes: Option<u64>,
     processors: Option<u32>,
     speed: Option<f64>,
     commit_waits: bool,
@@ -109,15 +113,19 @@ pub fn predict(
     };
     let targets: PyResult<Vec<Devices>> = on.iter().map(device).collect();
     let (targets, log) = (targets?, log_on.as_ref().map(device).transpose()?);
+    let goal = find_rate.map(str::parse::<Goal>).transpose().map_err(PyValueError::new_err)?;
     let question = Question {
         terminals: users,
         rate: rate_per_s,
+        goal,
+        buffer_bytes,
         processors,
         speed,
         no_commit_wait: !commit_waits,
         log_apart: log.is_some(),
         from_start: cold,
         seed,
+        ..Question::default()
     };
     let (all, _) = without_lock(py, |sink| {
         ask(&prefix, &question, &targets, log.as_ref(), sink).map_err(raise)

@@ -198,6 +198,8 @@ def predict(
     *,
     users: int | None = None,
     rate_per_s: float | None = None,
+    find_rate: str | None = None,
+    buffer_bytes: int | None = None,
     processors: int | None = None,
     speed: float | None = None,
     commit_waits: bool = True,
