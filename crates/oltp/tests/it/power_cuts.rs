@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use emulate::{Fate, Lossy, mount_all};
@@ -40,13 +40,26 @@ fn open(file: &Path, setting: Setting) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Inserts one number after another until the disk is gone; `acknowledged` is the last that was.
-fn write(file: &Path, setting: Setting, acknowledged: &AtomicI64) -> rusqlite::Result<()> {
+/// What a writer has done.
+#[derive(Default)]
+struct Seen {
+    /// The last number that was acknowledged.
+    acknowledged: AtomicI64,
+    /// The power is about to be cut. A process would be gone with it; this one goes on, and SQLite
+    /// takes a directory that cannot be opened for one that need not be synced.
+    is_over: AtomicBool,
+}
+
+/// Inserts one number after another until the disk is gone.
+fn write(file: &Path, setting: Setting, seen: &Seen) -> rusqlite::Result<()> {
     let connection = open(file, setting)?;
     loop {
-        let next = acknowledged.load(Ordering::Relaxed) + 1;
+        let next = seen.acknowledged.load(Ordering::Relaxed) + 1;
         connection.execute("INSERT INTO t VALUES (?1, randomblob(300))", [next])?;
-        acknowledged.store(next, Ordering::Relaxed);
+        if seen.is_over.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        seen.acknowledged.store(next, Ordering::Relaxed);
         // The power also fails between transactions.
         if next % 2 == 0 {
             std::thread::sleep(Duration::from_millis(3));
@@ -69,23 +82,25 @@ fn survives(setting: Setting, lies: bool, torn: bool, cuts: u64) -> bool {
     for seed in 0..cuts {
         let lossy = Lossy::serve(&directory, lies).unwrap();
         let points = vec![lossy.mount_point()];
-        let acknowledged = Arc::new(AtomicI64::new(least));
-        let (told, seen) = (file.clone(), Arc::clone(&acknowledged));
+        let seen = Arc::new(Seen::default());
+        seen.acknowledged.store(least, Ordering::Relaxed);
+        let (told, noted) = (file.clone(), Arc::clone(&seen));
         let writer = std::thread::spawn(move || {
             mount_all(&points).unwrap();
-            write(&told, setting, &seen).unwrap_err()
+            write(&told, setting, &noted)
         });
         // Not before it has written something.
-        while acknowledged.load(Ordering::Relaxed) == least && !writer.is_finished() {
+        while seen.acknowledged.load(Ordering::Relaxed) == least && !writer.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         std::thread::sleep(Duration::from_millis(rng.below(30)));
         let fate = if torn { Fate::Some { seed } } else { Fate::All };
+        seen.is_over.store(true, Ordering::SeqCst);
         let (lost, counts) = lossy.end(Some(fate)).unwrap();
-        let error = writer.join().unwrap();
-        let acknowledged = acknowledged.load(Ordering::Relaxed);
-        println!("{setting:?} {seed}: {acknowledged}, {lost:?}, {counts:?}, {error}");
-        assert!(acknowledged > least, "nothing was written: {error}");
+        let ended = writer.join().unwrap();
+        let acknowledged = seen.acknowledged.load(Ordering::Relaxed);
+        println!("{setting:?} {seed}: {acknowledged}, {lost:?}, {counts:?}, {ended:?}");
+        assert!(acknowledged > least, "nothing was written: {ended:?}");
         let Some((rows, last)) = kept(&file) else { return false };
         assert_eq!(rows, last, "{setting:?}, seed {seed}: a row is missing in between");
         assert!(last <= acknowledged + 1, "a row that nobody wrote");

@@ -553,3 +553,28 @@ fn the_guide_to_papers_runs() {
     assert!(page.contains("table2.hdd.tps.4") && page.contains("178"));
     crate::program::refused(dir.path(), &["papers", "nobody1999"], "no paper 'nobody1999'");
 }
+
+/// The commands of the README that take seconds run, and print the rows that it shows.
+#[test]
+fn the_readme_shows_what_its_commands_print() {
+    let dir = place();
+    let page = include_str!("../../../../README.md");
+    let of_words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut printed = Vec::new();
+    for command in commands(page) {
+        let kept = command.iter().position(|word| *word == ">");
+        let out = fine(dir.path(), &command[..kept.unwrap_or(command.len())]);
+        if let Some(at) = kept {
+            fs::write(dir.path().join(command[at + 1]), &out).unwrap();
+        }
+        printed.extend(out.lines().map(of_words));
+    }
+    let blocks = page.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let tables =
+        blocks.filter(|block| ["REQUEST", "FIGURE"].iter().any(|at| block.starts_with(at)));
+    let shown: Vec<String> = tables.flat_map(str::lines).map(of_words).collect();
+    assert!(shown.len() >= 12, "{shown:?}");
+    for row in &shown {
+        assert!(printed.contains(row), "the README shows '{row}'; printed were {printed:#?}");
+    }
+}
