@@ -142,12 +142,17 @@ proptest! {
         let mut cache = PageCache::new(settings);
         let mut dirty: BTreeMap<(u32, u64), BTreeSet<u64>> = BTreeMap::new();
         let (mut asked, mut handed, mut now) = (0, 0, 0);
+        // Before each step what is old enough is written back, as it is then.
+        const WAKE: u8 = u8::MAX;
+        let steps = steps.into_iter().flat_map(|step| [(WAKE, 0, 0, 0), step]);
         for (what, file, offset, bytes) in steps {
             let mut out = Vec::new();
-            now += SECOND;
-            cache.wake(now, &mut out);
             let at = span(file, offset, bytes);
             match what {
+                WAKE => {
+                    now += SECOND;
+                    cache.wake(now, &mut out);
+                }
                 0 | 1 => cache.read(now, at, 100_000, &mut out),
                 2 | 3 => {
                     // Within one page and from its start, so that dirty bytes are exact.
