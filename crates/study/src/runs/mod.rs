@@ -10,6 +10,7 @@
 pub mod compare;
 mod make;
 pub mod page;
+pub mod search;
 mod server;
 mod start;
 pub(crate) mod transactions;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use predict::Goal;
 use units::{Bytes, Nanos, Rate};
 
 use super::statements::{OltpTemp, OltpVersions};
@@ -162,8 +163,8 @@ pub struct WorkloadArguments {
     /// Terminals
     #[arg(long, short, default_value_t = 20)]
     pub users: u32,
-    /// How statements reach a server: statement, pipelined or procedure; runs that differ in it do
-    /// not compare
+    /// How statements reach a server: statement, statement-pipelined (the same, together),
+    /// pipelined (sets of rows, together) or procedure; runs that differ in it do not compare
     #[arg(long, default_value = "statement")]
     pub access: String,
     /// Connections to a server at most; more terminals share them
@@ -229,6 +230,11 @@ pub struct OltpRun {
     /// Runs, one after the other on the same database
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
+    /// Find the highest rate of arrivals at which this holds, 'p99<10ms' or 'new_order p95<50ms',
+    /// by runs of --warmup and --duration at one rate after the other
+    #[arg(long, value_name = "LIMIT",
+        conflicts_with_all = ["rate", "think_scale", "repeat", "trace"])]
+    pub find_rate: Option<Goal>,
     /// Write the captured traces as PREFIX-device.parquet and PREFIX-logical.parquet; of a server,
     /// PREFIX-device-DISK.parquet for each disk, PREFIX-transactions.csv and PREFIX-run.json: what
     /// 'wearmark predict' needs
@@ -363,7 +369,7 @@ pub struct OltpTorture {
     /// Terminals, a connection each
     #[arg(long, short, default_value_t = 10, help_heading = "Workload")]
     pub users: u32,
-    /// How statements reach the server: statement, pipelined or procedure
+    /// How statements reach the server: statement, statement-pipelined, pipelined or procedure
     #[arg(long, default_value = "statement", help_heading = "Workload")]
     pub access: String,
     /// Seed of inputs, moments and losses

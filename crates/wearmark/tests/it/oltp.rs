@@ -218,3 +218,79 @@ fn a_mistyped_option_costs_no_server() {
     }
     assert_eq!(listing(dir.path()), [""; 0]);
 }
+
+/// The arguments of a search on a small database of commits.
+fn search(limit: &'static str) -> Vec<&'static str> {
+    let mut arguments = vec!["oltp", "run", ".", "--workload", "commit", "--rows", "200"];
+    arguments.extend(["--users", "3", "--warmup", "50ms", "--duration", "1s", "--no-capture"]);
+    arguments.extend(["--synchronous", "off", "--quiet", "--json", "--find-rate", limit]);
+    arguments
+}
+
+/// A limit that a device in virtual time meets up to a rate that is known: one commit per turn of
+/// the disk, 120 a second, so 60 are fine and 1000 are not.
+#[test]
+fn the_rate_at_which_a_limit_holds_is_found() {
+    let dir = place();
+    let mut arguments = vec!["oltp", "run", ".", "--workload", "commit", "--rows", "200"];
+    arguments.extend(["--users", "3", "--warmup", "1s", "--duration", "8s", "--quiet"]);
+    arguments.extend(["--on", "hgst-hds72107", "--save", "rates.json"]);
+    arguments.extend(["--find-rate", "update p50<40ms", "--json"]);
+    let found = run(dir.path(), &arguments);
+    assert_eq!(found.code, Some(0), "{}{}", found.out, found.err);
+    let found: Value = serde_json::from_str(&found.out).unwrap();
+    let closed = found["closed_loop_per_s"].as_f64().unwrap();
+    let (holds, fails) =
+        (found["holds_at_per_s"].as_f64().unwrap(), found["fails_at_per_s"].as_f64().unwrap());
+    assert!(holds > 0.5 * closed && fails < 1.2 * closed, "{holds} {fails} {closed}");
+    assert!(fails / holds < 1.5, "{found}");
+    assert_eq!((&found["ended"], &found["interrupted"]), (&true.into(), &false.into()));
+    let tries = found["tries"].as_array().unwrap();
+    let seeds: std::collections::BTreeSet<u64> =
+        tries.iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds.len(), tries.len(), "a run repeats another's transactions");
+    let kept = json(&dir.path().join("rates.json"));
+    assert_eq!(kept["over"], "rate");
+    assert_eq!(kept["runs"].as_array().unwrap().len(), tries.len());
+}
+
+#[test]
+fn a_limit_that_no_rate_meets_ends_in_runs_that_are_too_short() {
+    let dir = place();
+    let ran = run(dir.path(), &search("p50<1us"));
+    assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(found["holds_at_per_s"].is_null() && found["fails_at_per_s"].is_number(), "{found}");
+    // At low rates a second has too few requests to say anything.
+    assert_eq!(found["too_short"], true, "{found}");
+}
+
+#[test]
+fn a_search_for_what_is_not_there_is_refused() {
+    let dir = place();
+    refused(dir.path(), &search("payment p99<1s"), "--find-rate: commit has no 'payment'");
+    assert_eq!(listing(dir.path()), [""; 0], "refused before anything is made");
+}
+
+/// What was done before the signal is kept.
+#[test]
+fn a_search_that_is_stopped_keeps_its_runs() {
+    let dir = place();
+    let mut arguments = search("p99<50ms");
+    arguments.extend(["--save", "rates.json"]);
+    let child = command(dir.path(), &arguments).spawn().unwrap();
+    let kept = dir.path().join("rates.json");
+    let began = std::time::Instant::now();
+    while !kept.exists() {
+        assert!(began.elapsed() < std::time::Duration::from_mins(2), "no run ended");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+    let ran = finish(child);
+    assert_eq!(ran.code, Some(130), "{}{}", ran.out, ran.err);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(found["interrupted"], true);
+    let tries = found["tries"].as_array().unwrap().len();
+    assert!(tries >= 1 && tries == json(&kept)["runs"].as_array().unwrap().len(), "{found}");
+}

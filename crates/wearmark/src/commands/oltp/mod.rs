@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod find_rate;
 mod run;
 mod server;
 mod statements;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::oltp::{Database, Workload};
+use ::oltp::{Database, KindResult, Load, Options, Verdict, Workload};
 use capture::server::TransactionIo;
+use events::Sink;
 use report::format;
 use study::host_stack::Devices;
 use study::observe::Capture;
@@ -13,7 +14,7 @@ use study::runs::{Made, Run, RunSet, Target, make, page};
 use virtual_time::{Computing, World};
 
 use super::target::{Opened, data_seed, dataset, options, run_seed};
-use super::{Context, Outcome, output};
+use super::{Context, Outcome, find_rate, output};
 use crate::cli::{DbmsName, OltpRun, Simulated, Watching};
 use crate::failure::Advice;
 
@@ -25,6 +26,9 @@ pub fn run(arguments: &OltpRun, context: &Context) -> anyhow::Result<Outcome> {
     options(&arguments.workload, dataset, Database::default())?;
     let (place, settings) = (&arguments.place, &arguments.settings);
     let captured = !arguments.watching.no_capture && arguments.simulated.on.is_none();
+    if let Some(goal) = &arguments.find_rate {
+        find_rate::refuse_other_kinds(goal, workload)?;
+    }
     if let Some(name) = &arguments.simulated.on {
         simulated_only_sqlite(arguments, name)?;
     }
@@ -42,17 +46,15 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     if let Some(stopped) = opened.load(dataset, data_seed(&arguments.workload), context)? {
         return Ok(stopped);
     }
+    if let Some(goal) = &arguments.find_rate {
+        return find_rate::find_rate(arguments, (opened, &options), goal, context);
+    }
     let place = opened.directory.clone().unwrap_or_else(|| ".".into());
     let mut set = RunSet::new(None, &place);
     for repetition in 0..arguments.repeat.max(1) {
-        options.seed = run_seed(&arguments.workload, &opened.database, repetition)?;
-        let capture = capture(&arguments.watching);
-        let world = world(arguments, options.seed)?;
-        let target = world
-            .as_ref()
-            .map_or_else(|| opened.target(), |world| Target::Simulated(Arc::clone(world)));
+        options.seed = seed(arguments, opened, repetition)?;
         let Made { run, traces, transactions } =
-            make(options.clone(), &target, capture, &context.view)?;
+            one(arguments, opened, options.clone(), &context.view)?;
         if let Some(prefix) = &arguments.trace {
             write_capture(prefix, &run, &traces, &transactions)?;
         }
@@ -65,6 +67,28 @@ fn on(arguments: &OltpRun, opened: &Opened, context: &Context) -> anyhow::Result
     }
     show(&set, context)?;
     Ok(outcome(&set))
+}
+
+/// The seed of the n-th run of a command, so that none repeats the transactions of another.
+pub fn seed(arguments: &OltpRun, opened: &Opened, run: u32) -> anyhow::Result<u64> {
+    let seed = run_seed(&arguments.workload, &opened.database, run)?;
+    // A run in virtual time is not counted in the database, which it leaves as it is.
+    let uncounted = arguments.simulated.on.is_some() && arguments.workload.seed.is_none();
+    Ok(seed + if uncounted { u64::from(run) } else { 0 })
+}
+
+/// One run, here or in virtual time.
+pub fn one(
+    arguments: &OltpRun,
+    opened: &Opened,
+    options: Options,
+    sink: &dyn Sink,
+) -> anyhow::Result<Made> {
+    let world = world(arguments, options.seed)?;
+    let target = world
+        .as_ref()
+        .map_or_else(|| opened.target(), |world| Target::Simulated(Arc::clone(world)));
+    Ok(make(options, &target, capture(&arguments.watching), sink)?)
 }
 
 /// Why a world of one database has no file system of its own.
@@ -168,19 +192,34 @@ fn show(set: &RunSet, context: &Context) -> anyhow::Result<()> {
 fn text(set: &RunSet, run: &Run) -> String {
     let result = &run.result;
     let header = ["TRANSACTION", "COUNT", "ROLLED BACK", "P50", "P90", "P99", "P90 BOUND"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    let mut header = header.map(str::to_owned).to_vec();
+    let open_loop = matches!(result.options.load, Load::Open { .. });
+    if open_loop {
+        header.insert(2, "UNANSWERED".to_owned());
+    }
+    let mut rows = vec![header];
     // Kinds that the mix leaves out would be lines of zeros.
     let own = matches!(result.workload, Workload::Own(_));
-    for found in result.transactions.iter().filter(|found| !own || found.count > 0) {
-        rows.push(vec![
+    let seen = |found: &&KindResult| !own || found.count + found.waiting > 0;
+    for found in result.transactions.iter().filter(seen) {
+        let verdict = match found.p90_verdict() {
+            Verdict::Holds => "holds",
+            Verdict::Unknown => "UNKNOWN",
+            Verdict::Violated => "VIOLATED",
+        };
+        let mut row = vec![
             found.kind.name().to_owned(),
             found.count.to_string(),
             found.rollbacks.to_string(),
-            format::duration_ns(found.response_ms_p50 * 1e6),
-            format::duration_ns(found.response_ms_p90 * 1e6),
-            format::duration_ns(found.response_ms_p99 * 1e6),
-            if found.p90_holds { "holds" } else { "VIOLATED" }.to_owned(),
-        ]);
+            format::at_least_ns(1e6 * found.response_ms_p50, found.at_least.p50),
+            format::at_least_ns(1e6 * found.response_ms_p90, found.at_least.p90),
+            format::at_least_ns(1e6 * found.response_ms_p99, found.at_least.p99),
+            verdict.to_owned(),
+        ];
+        if open_loop {
+            row.insert(2, found.waiting.to_string());
+        }
+        rows.push(row);
     }
     let mut text = output::table(&rows);
     if set.runs.len() > 1 {
