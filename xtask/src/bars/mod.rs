@@ -6,6 +6,7 @@
 //! priority, and medians are compared. Nothing here fails and CI does not run it: what came of an
 //! area replaces its section in `docs/bars.md`.
 
+mod accounts;
 mod calibration;
 mod emulation;
 mod host;
@@ -19,6 +20,7 @@ mod replay;
 mod sim;
 mod suite;
 mod tools;
+mod torture;
 mod traces;
 
 use anyhow::bail;
@@ -126,6 +128,8 @@ const AREAS: &[Area] = &[
     Area { name: "traces", about: "reading and writing traces", measure: traces::measure },
     Area { name: "host", about: "the host, modelled and real", measure: host::measure },
     Area { name: "oltp", about: "transactions on SQLite, watched", measure: oltp::measure },
+    Area { name: "accounts", about: "accounts of captured servers", measure: accounts::measure },
+    Area { name: "torture", about: "defects found, losses survived", measure: torture::measure },
     Area { name: "emulation", about: "models served in real time", measure: emulation::measure },
     Area { name: "prediction", about: "predicted and really run", measure: prediction::measure },
     Area { name: "main-job", about: "the first study", measure: main_job::measure },

@@ -26,6 +26,19 @@ pub fn program() -> anyhow::Result<PathBuf> {
     Ok(crate::target().join("release/wearmark"))
 }
 
+/// Builds the development profile's program, or an example of a package, and returns its path: for
+/// what is no matter of speed.
+pub fn development(name: &str, package: Option<&str>) -> anyhow::Result<PathBuf> {
+    let debug = crate::target().join("debug");
+    let Some(package) = package else {
+        output(Path::new("cargo"), &["build", "--quiet", "--locked"])?;
+        return Ok(debug.join(name));
+    };
+    let arguments = ["build", "--quiet", "--package", package, "--example", name];
+    output(Path::new("cargo"), &arguments)?;
+    Ok(debug.join("examples").join(name))
+}
+
 /// Builds a release example of a package and returns its path.
 pub fn example(package: &str, name: &str) -> anyhow::Result<PathBuf> {
     output(
