@@ -71,6 +71,9 @@ pub struct Emulate {
     /// measured where absent
     #[arg(long, value_name = "TIME")]
     pub path: Option<Nanos>,
+    /// Let idle processors sleep: it spares energy, and answers are late by tens of microseconds
+    #[arg(long)]
+    pub sleep: bool,
     /// Run this on the device and end with it
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,

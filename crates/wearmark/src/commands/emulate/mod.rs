@@ -50,6 +50,7 @@ fn serve_devices(arguments: &Emulate, context: &Context) -> anyhow::Result<Outco
     let options = Options {
         spin: arguments.spin,
         path: arguments.path,
+        sleeps: arguments.sleep,
         forgetful: arguments.power_cut.is_some(),
         faults: Faults {
             fail_after: arguments.fail_after,
