@@ -46,6 +46,8 @@ pub struct Question {
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
     pub log_apart: bool,
+    /// With what the capture itself took of the processors.
+    pub while_captured: bool,
     /// The captured run from its start, with empty caches and for as long as it took, instead of
     /// a system whose caches are full.
     pub from_start: bool,
@@ -157,6 +159,9 @@ fn setup(
             measure_ns: start.measure_ns,
             max_transactions: u64::MAX,
         };
+    }
+    if !question.while_captured {
+        setup.templates.scale_computing(learned.own_share);
     }
     setup.seed = question.seed;
     setup

@@ -107,6 +107,15 @@ impl Templates {
         self.each.push(Template { kind, first, end: self.steps.len() as u32 });
     }
 
+    /// Lets the database compute so many times as long; clients take what they took.
+    pub fn scale_computing(&mut self, factor: f64) {
+        for step in &mut self.steps {
+            if let Step::Cpu(ns) = step {
+                *ns = (*ns as f64 * factor).round() as u64;
+            }
+        }
+    }
+
     /// Number of samples.
     pub fn count(&self) -> usize {
         self.each.len()

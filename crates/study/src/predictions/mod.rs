@@ -157,7 +157,7 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
 /// What was learned, simulated on the device of the capture.
 fn simulated(learned: &Learned, from_start: bool) -> Result<Prediction, Error> {
     let make = || vec![learned.source_device()];
-    let question = Question { from_start, ..Question::default() };
+    let question = Question { from_start, while_captured: true, ..Question::default() };
     Ok(predict(learned, &question, "here", &make)?)
 }
 
