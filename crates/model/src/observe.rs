@@ -479,7 +479,7 @@ impl<W: Watch> Watch for ForGc<'_, W> {
     }
 }
 
-/// Nobody listens.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Off;
 

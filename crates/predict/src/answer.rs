@@ -15,7 +15,7 @@ use crate::learn::{Learned, with_path};
 const MEASURED: u64 = 60_000;
 const CORNER: u64 = 20_000;
 /// A run of a given time on a slow device holds few transactions: it is simulated until there are
-/// so many, but no more often than that.
+/// this many, but no more often than that.
 const ENOUGH: u64 = 4_000;
 const MOST_RUNS: u64 = 16;
 /// Of 90 % of the draws of a normal distribution: how far they lie from its mean at most, in
@@ -127,7 +127,7 @@ pub struct Limit {
 }
 
 /// The learned system with the buffer of `base` and with what is asked, with other processor time
-/// and path, for so many
+/// and path, for this many
 /// transactions.
 fn setup(
     learned: &Learned,
@@ -167,7 +167,7 @@ fn setup(
     setup
 }
 
-/// Simulates until there are enough transactions, at most so often; gives all runs together, and
+/// Simulates until there are enough transactions, at most this many times; returns all runs, and
 /// the transactions per second of each.
 fn simulate(
     setup: &Setup,

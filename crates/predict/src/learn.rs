@@ -22,7 +22,7 @@ const WAITER_CPU_NS: f64 = 4_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
-/// Calibration makes the wake-up so many times as long at most.
+/// Calibration makes the wake-up this many times as long at most.
 const MOST_FACTOR: f64 = 8.0;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;

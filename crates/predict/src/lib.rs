@@ -38,3 +38,8 @@ pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use goal::Goal;
 pub use learn::{Learned, calibrate, learn};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,7 +10,7 @@ use crate::tracefs::{Collector, Reader, Recorded, Wanted};
 /// Events kept at most, 32 bytes each.
 const EVENT_LIMIT: usize = 8_000_000;
 
-/// What a capture of the block layer brought home.
+/// Result of a capture of the block layer.
 #[derive(Default)]
 pub(super) struct Collected {
     pub events: Vec<RawEvent>,

@@ -115,7 +115,7 @@ pub struct Quality {
     pub unresolved: Unresolved,
 }
 
-/// What the observers brought home; a capture may not have been possible.
+/// What the observers recorded; absent where a capture was not possible.
 pub struct Sources<'a> {
     /// Which server.
     pub system: System,

@@ -49,7 +49,7 @@ pub(crate) struct Wanted {
     pub filter: String,
     /// Whether the capture can do without it on a kernel that lacks it.
     pub optional: bool,
-    /// It is switched off after about so many of its events.
+    /// It is switched off after about this many of its events.
     pub most: Option<u64>,
 }
 

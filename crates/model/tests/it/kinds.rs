@@ -18,7 +18,7 @@ use units::{Bytes, Nanos};
 
 use crate::support::{plain, small_cache};
 
-/// A read cache of so many lines of 4 KiB.
+/// A read cache of this many lines of 4 KiB.
 fn read_cache(lines: u64) -> ReadCacheParameters {
     ReadCacheParameters {
         capacity: Bytes(lines * 4096),

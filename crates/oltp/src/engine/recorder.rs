@@ -92,7 +92,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger of a run of so many intervals.
+    /// A ledger of a run of this many intervals.
     pub fn new(source: &Source, intervals: usize, log: bool) -> Self {
         Self {
             tally: Tally::new(source),

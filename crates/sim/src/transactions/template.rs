@@ -7,11 +7,11 @@ use stats::rng::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Computes for so many ns on a processor of speed 1.
+    /// Computes for this many ns on a processor of speed 1.
     Cpu(u64),
-    /// The client computes for so many ns: on the same processors, as a task of its own.
+    /// The client computes for this many ns: on the same processors, as a task of its own.
     Ask(u64),
-    /// Waits for the client, the network or a timer for so many ns; needs no processor.
+    /// Waits for the client, the network or a timer for this many ns; needs no processor.
     Client(u64),
     /// Takes one key of a class of locks and keeps it until the commit.
     Lock(u16),
@@ -38,7 +38,7 @@ pub enum Step {
         /// Index of the file class.
         class: u16,
     },
-    /// Inserts a record of so many bytes into the log.
+    /// Inserts a record of this many bytes into the log.
     Insert(u32),
     /// Waits until the log is durable up to the own last record; then locks are released. In a
     /// background task: up to the last record of anybody.

@@ -47,7 +47,7 @@ fn offer(name: String, per_min: Interval, p99_ms: Option<Interval>) -> Offer {
         per_min,
         p99_ms,
         per_month: None,
-        no_price: "nobody published its price".to_owned(),
+        no_price: "its price is not published".to_owned(),
         terms: String::new(),
         assumed: None,
     }
@@ -202,7 +202,7 @@ fn of_place(
             assumed: cost.assumed,
             terms: cost.terms.clone(),
         });
-        return Ok(Some(priced(found, price.ok_or("nobody published its price".to_owned()))));
+        return Ok(Some(priced(found, price.ok_or("its price is not published".to_owned()))));
     }
     let data = read_profile(&place.profile)?;
     let log = place.log.as_deref().map(read_profile).transpose()?;

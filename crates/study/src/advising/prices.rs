@@ -62,7 +62,7 @@ impl PriceBook {
         size: Bytes,
         asked: &Asked,
     ) -> Result<Monthly, String> {
-        let entry = self.entry(profile).ok_or("nobody published its price")?;
+        let entry = self.entry(profile).ok_or("its price is not published")?;
         let limits = profile.limits.as_ref();
         let rate =
             |of: &Option<profile::limits::AllowanceSpec>| of.as_ref().map(|limit| limit.rate.value);

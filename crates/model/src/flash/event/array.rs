@@ -40,7 +40,7 @@ impl Work {
         }
     }
 
-    /// From them, where there are so many operations and planes.
+    /// From them, where there are this many operations and planes.
     fn from_numbers([kind, number]: [u32; 2], operations: usize, planes: u32) -> Option<Self> {
         let operation = || Some(number).filter(|number| (*number as usize) < operations);
         let plane = || Some(number).filter(|plane| *plane < planes);
@@ -160,7 +160,7 @@ impl Die {
         to.list(others.iter().copied());
     }
 
-    /// Out of a snapshot of a device with so many `operations` and `planes`.
+    /// Out of a snapshot of a device with this many `operations` and `planes`.
     pub fn load(
         &mut self,
         from: &mut Reader,
@@ -199,7 +199,7 @@ impl Bus {
         to.u64(*carry_ps);
     }
 
-    /// Out of a snapshot of a device with so many `dies`.
+    /// Out of a snapshot of a device with this many `dies`.
     pub fn load(&mut self, from: &mut Reader, dies: usize) -> Result<(), SnapshotError> {
         self.serving = Some(from.index(dies as u32)?).filter(|die| *die != NONE);
         self.waiting = from.list(dies)?;

@@ -22,7 +22,7 @@ const ERASE: u64 = 3_500_000;
 /// Pages of a block that is written as SLC.
 const SLC_PAGES: u64 = 4;
 
-/// One die with 64 blocks of 12 pages of TLC, of which so many may be written as SLC.
+/// One die with 64 blocks of 12 pages of TLC, of which this many may be written as SLC.
 fn tlc(slc: SlcParameters) -> FlashParameters {
     let mut parameters = configuration_a();
     parameters.geometry = Geometry {
