@@ -107,7 +107,7 @@ impl Templates {
         self.each.push(Template { kind, first, end: self.steps.len() as u32 });
     }
 
-    /// Lets the database compute so many times as long; clients take what they took.
+    /// Lets the database compute this many times longer; clients take what they took.
     pub fn scale_computing(&mut self, factor: f64) {
         for step in &mut self.steps {
             if let Step::Cpu(ns) = step {
