@@ -137,6 +137,13 @@ fn features() -> Vec<(&'static str, FlashParameters)> {
         ("zones behind a log", with(&|own| own.zones = zones(Some(3)))),
         ("planes together", with(&|own| (own.multi_plane, own.allocation) = (true, planes_first))),
         (
+            "events of planes together",
+            with(&|own| {
+                (own.multi_plane, own.allocation) = (true, AllocationScheme::RoundRobin);
+                own.events = Some(events());
+            }),
+        ),
+        (
             "zones of planes together",
             with(&|own| (own.multi_plane, own.zones) = (true, zones(None))),
         ),

@@ -218,10 +218,6 @@ impl FlashParameters {
         if self.slc.is_some() {
             return Err(Flaw::new("slc_cache", "the event model has no SLC cache"));
         }
-        if self.multi_plane {
-            let cause = "planes of the event model work one after another";
-            return Err(Flaw::new("multi_plane", cause));
-        }
         if self.summary_bytes.is_some() {
             return Err(Flaw::new("summary_bytes", "the event model has no summaries"));
         }

@@ -112,6 +112,28 @@ impl<V: Victim> Store<V> {
         next < end || self.blocks.free_count(plane) > 1
     }
 
+    /// The number that the next host page of `stream` in `plane` has in its block; none where it
+    /// finds no place.
+    pub fn next_number(&self, plane: u32, stream: u16) -> Option<u32> {
+        self.has_room(plane, stream).then(|| self.number_at(self.frontier(plane, stream)))
+    }
+
+    /// The number that the next page moved within `plane` has in its block.
+    pub fn next_moved_number(&self, plane: u32) -> u32 {
+        self.number_at((plane * self.width + self.width - 1) as usize)
+    }
+
+    fn number_at(&self, frontier: usize) -> u32 {
+        let Frontier { next, end } = self.frontiers[frontier];
+        if next == end { 0 } else { self.page_of(next) }
+    }
+
+    /// Whether the victim of `plane` has live pages left.
+    pub fn has_live(&self, plane: u32) -> bool {
+        let Cleaning { victim, .. } = self.cleaning[plane as usize].expect("a victim");
+        self.blocks.get(victim).valid > 0
+    }
+
     /// Writes `lpn` to `plane`, which expects it.
     pub fn write(&mut self, lpn: u32, plane: u32, stream: u16) -> u32 {
         let at = self.frontier(plane, stream);

@@ -4,6 +4,7 @@ mod dies;
 mod ledger;
 mod pages;
 mod state;
+mod together;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -13,7 +14,7 @@ use stats::rng;
 use trace::{Op, Request};
 
 use self::ledger::Ledger;
-use super::array::{Bus, Die, Times};
+use super::array::{Bus, Die, Times, Work};
 use super::host::Host;
 use super::map_cache::MapCache;
 use super::store::Store;
@@ -37,6 +38,13 @@ enum Kind {
     MapMerge,
     /// A changed page of the map is written.
     MapWrite,
+}
+
+impl Kind {
+    /// Whether it programs a page; the others sense one.
+    fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::MapWrite)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +115,10 @@ pub(super) struct Engine<V> {
     interface_ns_per_byte: f64,
     interface_command_ns: u64,
     behind_cache: bool,
+    /// Planes of a die work together where they can.
+    multi_plane: bool,
+    /// Pages of a request are still to come, so that idle dies wait: those that have work now.
+    gathering: Option<Vec<u32>>,
     interface_free_at: u64,
     seed: u64,
     sensings: u64,
@@ -135,6 +147,8 @@ impl<V: Victim> Engine<V> {
         };
         let order = match parameters.allocation {
             AllocationScheme::Static(order) | AllocationScheme::ByDie(order) => order,
+            // Neighbouring pages fill the planes of a die, so that they are programmed together.
+            _ if parameters.multi_plane => Order::PCWD,
             _ => Order::CWDP,
         };
         let copy_back = parameters.gc.copy_back;
@@ -172,6 +186,8 @@ impl<V: Victim> Engine<V> {
             interface_ns_per_byte: parameters.interface_bytes_per_s.map_or(0.0, |rate| 1e9 / rate),
             interface_command_ns: parameters.interface_command_ns,
             behind_cache: parameters.behind_cache,
+            multi_plane: parameters.multi_plane,
+            gathering: None,
             interface_free_at: 0,
             seed,
             sensings: 0,
@@ -284,11 +300,17 @@ impl<V: Victim> Engine<V> {
         let Request { op, offset, len, stream, .. } = self.host.command(slot).request;
         let page = u64::from(self.store.geometry.page_bytes);
         let end = offset.0 + u64::from(len);
+        self.gathering = self.multi_plane.then(Vec::new);
         for lpn in offset.0 / page..end.div_ceil(page).max(offset.0 / page) {
             let first = (lpn * page).max(offset.0);
             let bytes = (((lpn + 1) * page).min(end) - first) as u32;
             self.host.command(slot).left += 1;
             self.page(slot, op, (lpn as u32, bytes), stream);
+        }
+        for die in self.gathering.take().unwrap_or_default() {
+            if self.dies[die as usize].work == Work::Idle {
+                self.dispatch(die);
+            }
         }
         self.part_done(slot);
     }
