@@ -215,9 +215,6 @@ impl FlashParameters {
             let cause = "the event model counts commands: give queue.depth = 1";
             return Err(Flaw::new("one_at_a_time", cause));
         }
-        if self.slc.is_some() {
-            return Err(Flaw::new("slc_cache", "the event model has no SLC cache"));
-        }
         if self.summary_bytes.is_some() {
             return Err(Flaw::new("summary_bytes", "the event model has no summaries"));
         }

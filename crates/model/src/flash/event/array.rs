@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use profile::flash::{Geometry, NONE, Timing};
+use profile::flash::{FlashParameters, Geometry, NONE};
 
 use crate::SnapshotError;
 use crate::flash::snapshot::{Reader, Writer};
@@ -85,6 +85,8 @@ pub(super) struct Die {
     pub others: VecDeque<u32>,
     /// Reads that went before something else since something else was served.
     pub overtakes: u32,
+    /// It was idle for so long that it folds, until an operation comes.
+    pub folds: bool,
     pub channel: u16,
 }
 
@@ -112,13 +114,19 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub fn new(geometry: &Geometry, timing: &Timing, copy_back: bool) -> Self {
+    /// Pages numbered one beyond those of a block have the times of the SLC cache.
+    pub fn new(parameters: &FlashParameters) -> Self {
+        let FlashParameters { geometry, timing, slc, .. } = parameters;
+        let with = |mut table: Vec<u32>, more: Option<u32>| {
+            table.extend(more);
+            table
+        };
         let page_ps = timing.bus_ps(geometry.page_bytes);
         let command_ps = timing.command_ps();
-        let copy_bus_ps = if copy_back { 0 } else { 2 * (page_ps + command_ps) };
+        let copy_bus_ps = if parameters.gc.copy_back { 0 } else { 2 * (page_ps + command_ps) };
         Self {
-            read_ns: timing.read_table(geometry),
-            program_ns: timing.program_table(geometry),
+            read_ns: with(timing.read_table(geometry), slc.map(|slc| slc.read_ns)),
+            program_ns: with(timing.program_table(geometry), slc.map(|slc| slc.program_ns)),
             erase_ns: timing.erase_ns.round() as u64,
             page_ps,
             command_ps,
@@ -159,6 +167,7 @@ impl Die {
             reads: VecDeque::new(),
             others: VecDeque::new(),
             overtakes: 0,
+            folds: false,
             channel: geometry.channel_of_die(number) as u16,
         };
         (0..geometry.die_count()).map(die).collect()
@@ -166,12 +175,12 @@ impl Die {
 
     pub fn save(&self, to: &mut Writer) {
         let Self { work, until, generation, suspended, suspends, reads, others, .. } = self;
-        let Self { overtakes, channel: _, joined, interrupted, .. } = self;
+        let Self { overtakes, folds, channel: _, joined, interrupted, .. } = self;
         to.u32s(&work.numbers());
         let (paused, left) = suspended.unwrap_or((Work::Idle, 0));
         to.u32s(&paused.numbers());
         to.u64s(&[*until, left]);
-        to.u32s(&[*generation, *suspends, *overtakes]);
+        to.u32s(&[*generation, *suspends, *overtakes, u32::from(*folds)]);
         to.list(reads.iter().copied());
         to.list(others.iter().copied());
         to.list(joined.iter().copied());
@@ -185,7 +194,7 @@ impl Die {
         operations: usize,
         planes: u32,
     ) -> Result<(), SnapshotError> {
-        let (mut work, mut paused, mut times, mut numbers) = ([0; 2], [0; 2], [0; 2], [0; 3]);
+        let (mut work, mut paused, mut times, mut numbers) = ([0; 2], [0; 2], [0; 2], [0; 4]);
         from.u32s(&mut work)?;
         from.u32s(&mut paused)?;
         from.u64s(&mut times)?;
@@ -197,7 +206,8 @@ impl Die {
         self.work = work;
         self.suspended = (paused != Work::Idle).then_some((paused, times[1]));
         self.until = times[0];
-        [self.generation, self.suspends, self.overtakes] = numbers;
+        [self.generation, self.suspends, self.overtakes, _] = numbers;
+        self.folds = numbers[3] == 1;
         self.reads = from.list(operations)?;
         self.others = from.list(operations)?;
         self.joined = from.list(work.joins(operations, planes))?;

@@ -4,8 +4,8 @@ use profile::flash::Suspend;
 use stats::rng;
 
 use super::{Engine, Happening, Kind, PageOp};
-use crate::flash::event::MOST_OVERTAKES;
 use crate::flash::event::array::Work;
+use crate::flash::event::{MOST_OVERTAKES, Reason};
 use crate::flash::gc::Victim;
 use crate::observe::Cause;
 
@@ -57,7 +57,7 @@ impl<V: Victim> Engine<V> {
             return self.sense(at, number);
         }
         die.overtakes = 0;
-        if urgent.is_some_and(|plane| self.clean(at, plane)) {
+        if urgent.is_some_and(|plane| self.clean(at, plane, Reason::Short)) {
             return;
         }
         if let Some(&number) = self.dies[at as usize].others.front() {
@@ -72,12 +72,40 @@ impl<V: Victim> Engine<V> {
                 self.note_turn(at, number);
                 return self.wait_for_bus(at, number);
             }
-            let cleans = self.clean(at, plane);
+            let is_full = self.store.must_fold(plane);
+            let cleans = self.clean(at, plane, if is_full { Reason::Full } else { Reason::Short });
             assert!(cleans, "plane {plane} is full and has nothing to clean");
             return;
         }
-        if let Some(plane) = self.plane_below(at, self.start_below) {
-            self.clean(at, plane);
+        let short = self.plane_below(at, self.start_below);
+        if short.is_some_and(|plane| self.clean(at, plane, Reason::Short)) {
+            return;
+        }
+        self.rest(at);
+    }
+
+    /// Folds, where the idle die `at` has something to fold: at once where it does so already, else
+    /// after a while.
+    fn rest(&mut self, at: u32) {
+        let Some(after_ns) = self.fold_after_ns else { return };
+        let planes = self.store.geometry.planes_per_die;
+        let mut planes = at * planes..(at + 1) * planes;
+        let Some(plane) = planes.find(|plane| self.store.can_fold(*plane)) else { return };
+        let die = &self.dies[at as usize];
+        if die.folds {
+            self.clean(at, plane, Reason::Idle);
+        } else {
+            let event = Happening::Rested(at, die.generation);
+            self.schedule(self.clock + after_ns, event);
+        }
+    }
+
+    /// Nothing came for die `at` since it became idle at `generation`.
+    pub(super) fn rested(&mut self, at: u32, generation: u32) {
+        let die = &mut self.dies[at as usize];
+        if die.generation == generation && die.work == Work::Idle {
+            die.folds = true;
+            self.dispatch(at);
         }
     }
 
@@ -102,12 +130,12 @@ impl<V: Victim> Engine<V> {
 
     /// The next step of cleaning `plane`, and of the planes that take part in it; `false` where
     /// there is nothing to clean.
-    pub(super) fn clean(&mut self, at: u32, plane: u32) -> bool {
-        if !self.cleans(plane) {
+    pub(super) fn clean(&mut self, at: u32, plane: u32, reason: Reason) -> bool {
+        if !self.cleans(plane, reason) {
             return false;
         }
         let mut planes = vec![plane];
-        self.cleaned_beside(at, &mut planes);
+        self.cleaned_beside(at, &mut planes, reason);
         let to = self.move_first(&mut planes);
         let Some(to) = to else {
             self.begin(at, Work::Erasing(planes[0]), self.times.erase_ns);
@@ -120,9 +148,9 @@ impl<V: Victim> Engine<V> {
     }
 
     /// Whether there is a victim in `plane` that is cleaned, from now on where it was not.
-    pub(super) fn cleans(&mut self, plane: u32) -> bool {
+    pub(super) fn cleans(&mut self, plane: u32, reason: Reason) -> bool {
         if !self.store.is_cleaning(plane) {
-            if !self.store.begin(plane) {
+            if !self.store.begin(plane, reason) {
                 return false;
             }
             self.note_cleaning(plane, true);
@@ -145,10 +173,11 @@ impl<V: Victim> Engine<V> {
     pub(super) fn sense(&mut self, at: u32, number: u32) {
         let lpn = self.ops[number as usize].lpn;
         // The page may have moved while the read waited, and its old place still holds it.
-        let page = self.store.find(lpn).map_or(0, |ppn| self.store.page_of(ppn));
+        let page = self.store.find(lpn).map_or(0, |ppn| self.store.timed_page(ppn));
         let once = u64::from(self.times.read_ns[page as usize]);
         let sensings = 1 + self.retries();
         let joined = self.reads_beside(at, number);
+        self.dies[at as usize].folds = false;
         for number in joined.iter().copied().chain([number]) {
             self.note_turn(at, number);
             self.note(number, Cause::Medium, self.clock + once);
@@ -186,7 +215,7 @@ impl<V: Victim> Engine<V> {
             }
             Work::Erasing(plane) => {
                 let joined = std::mem::take(&mut self.dies[at as usize].joined);
-                joined.into_iter().chain([plane]).for_each(|plane| self.erased(plane));
+                self.erased(&[joined, vec![plane]].concat());
             }
             Work::Copying(_) | Work::Suspending => {}
             Work::Idle | Work::Transferring(_) => unreachable!("neither ends by itself"),
@@ -208,12 +237,17 @@ impl<V: Victim> Engine<V> {
         }
     }
 
-    fn erased(&mut self, plane: u32) {
-        self.store.erased(plane);
-        self.note_cleaning(plane, false);
-        let stale = std::mem::take(&mut self.stale[plane as usize]);
-        for page in stale {
-            self.repair_map(page);
+    fn erased(&mut self, planes: &[u32]) {
+        for &plane in planes {
+            self.store.erased(plane);
+            self.note_cleaning(plane, false);
+        }
+        // These give the die something to do, so they come after all planes.
+        for &plane in planes {
+            let stale = std::mem::take(&mut self.stale[plane as usize]);
+            for page in stale {
+                self.repair_map(page);
+            }
         }
     }
 
@@ -232,6 +266,7 @@ impl<V: Victim> Engine<V> {
     pub(super) fn wait_for_bus(&mut self, at: u32, number: u32) {
         self.note_work(at, Work::Transferring(number));
         let die = &mut self.dies[at as usize];
+        die.folds = false;
         die.work = Work::Transferring(number);
         die.generation = die.generation.wrapping_add(1);
         let channel = usize::from(die.channel);
@@ -310,7 +345,7 @@ impl<V: Victim> Engine<V> {
                 _ => self.store.write(lpn, plane, stream),
             };
             self.map_pages_written += u64::from(kind == Kind::MapWrite);
-            ns = ns.max(u64::from(self.times.program_ns[self.store.page_of(ppn) as usize]));
+            ns = ns.max(u64::from(self.times.program_ns[self.store.timed_page(ppn) as usize]));
         }
         for &number in joined.iter().chain([&number]) {
             self.note(number, Cause::SharedWait, self.clock);

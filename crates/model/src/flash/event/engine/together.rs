@@ -18,6 +18,7 @@
 use profile::flash::NONE;
 
 use super::{Engine, PageOp};
+use crate::flash::event::Reason;
 use crate::flash::gc::Victim;
 
 /// Operations of a queue that are looked at for one to join.
@@ -59,8 +60,7 @@ impl<V: Victim> Engine<V> {
     }
 
     /// The place among what waits for die `at` of the write that goes first: the one in front, or
-    /// one whose plane is behind: numbers begin again with every block, so behind is what comes less
-    /// than half a block before.
+    /// one whose plane is behind: by less than half a block, since numbers begin again with each.
     pub(super) fn furthest_behind(&self, at: u32) -> usize {
         let others = &self.dies[at as usize].others;
         if !self.multi_plane || others.len() == 1 {
@@ -90,7 +90,7 @@ impl<V: Victim> Engine<V> {
         let number_of = |op: u32| {
             let PageOp { lpn, plane, .. } = self.ops[op as usize];
             let ppn = self.store.find(lpn).filter(|ppn| self.store.plane_of(*ppn) == plane)?;
-            Some(self.store.page_of(ppn))
+            Some(self.store.timed_page(ppn))
         };
         let Some(page) = number_of(number) else { return Vec::new() };
         let mut planes = vec![self.ops[number as usize].plane];
@@ -112,15 +112,19 @@ impl<V: Victim> Engine<V> {
         joined
     }
 
-    /// Adds to the plane that is cleaned those of die `at` that are short of blocks too.
-    pub(super) fn cleaned_beside(&mut self, at: u32, planes: &mut Vec<u32>) {
+    /// Adds to the plane that is cleaned those of die `at` for which there is the same reason.
+    pub(super) fn cleaned_beside(&mut self, at: u32, planes: &mut Vec<u32>, reason: Reason) {
         if !self.multi_plane {
             return;
         }
         let first = at * self.store.geometry.planes_per_die;
         for plane in first..first + self.store.geometry.planes_per_die {
-            let is_short = self.store.blocks.free_count(plane) < self.start_below;
-            if plane != planes[0] && is_short && self.cleans(plane) {
+            let wants = match reason {
+                Reason::Short => self.store.blocks.free_count(plane) < self.start_below,
+                Reason::Full => self.store.must_fold(plane),
+                Reason::Idle => self.store.can_fold(plane),
+            };
+            if plane != planes[0] && wants && self.cleans(plane, reason) {
                 planes.push(plane);
             }
         }
