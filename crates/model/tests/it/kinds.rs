@@ -137,6 +137,28 @@ fn features() -> Vec<(&'static str, FlashParameters)> {
         ("zones behind a log", with(&|own| own.zones = zones(Some(3)))),
         ("planes together", with(&|own| (own.multi_plane, own.allocation) = (true, planes_first))),
         (
+            "events of planes with an SLC cache",
+            with(&|own| {
+                (own.multi_plane, own.slc) = (true, slc(true, WhenFull::Fold));
+                own.events = Some(events());
+            }),
+        ),
+        (
+            "events with a fixed SLC cache",
+            with(&|own| {
+                own.slc = slc(false, WhenFull::Direct)
+                    .map(|slc| SlcParameters { fold_after_ns: Some(100_000), ..slc });
+                own.events = Some(events());
+            }),
+        ),
+        (
+            "events of planes together",
+            with(&|own| {
+                (own.multi_plane, own.allocation) = (true, AllocationScheme::RoundRobin);
+                own.events = Some(events());
+            }),
+        ),
+        (
             "zones of planes together",
             with(&|own| (own.multi_plane, own.zones) = (true, zones(None))),
         ),

@@ -96,6 +96,11 @@ fn cwdp() -> String {
     "CWDP".to_owned()
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
 fn one() -> u32 {
     1
 }
