@@ -161,6 +161,11 @@ fn full(threads: usize) -> Option<Vec<Comparison>> {
 #[test]
 fn large_differences_are_explained() {
     let Some(all) = full(2) else { return };
+    for own in &all {
+        println!("{}: {:?}", own.paper, own.summary);
+        let failing = own.rows.iter().filter(|row| row.verdict == Verdict::Fails);
+        failing.for_each(|row| println!("  {}: {:?}, {}", row.entry.id, row.ours, row.how));
+    }
     for row in all.iter().flat_map(|own| &own.rows) {
         let is_far = row.difference.is_some_and(|own| own.abs() > LARGE);
         if row.verdict == Verdict::Fails || (is_far && row.verdict == Verdict::Compared) {

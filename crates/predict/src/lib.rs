@@ -32,7 +32,10 @@ mod log;
 mod tests;
 mod warming;
 
-pub use answer::{AtGoal, KindAnswer, Limit, Prediction, Question, predict};
+pub use answer::{
+    AtGoal, HostFactors, KindAnswer, Limit, Prediction, Question, Sketch, predict, sketch,
+    sketch_parts,
+};
 pub use captured::{Captured, Cpu, KindOf, KindReads, Start, System, Transaction};
 pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;

@@ -6,6 +6,7 @@
 //! priority, and medians are compared. Nothing here fails and CI does not run it: what came of an
 //! area replaces its section in `docs/bars.md`.
 
+mod advice;
 mod calibration;
 mod emulation;
 mod host;
@@ -128,6 +129,8 @@ const AREAS: &[Area] = &[
     Area { name: "oltp", about: "transactions on SQLite, watched", measure: oltp::measure },
     Area { name: "emulation", about: "models served in real time", measure: emulation::measure },
     Area { name: "prediction", about: "predicted and really run", measure: prediction::measure },
+    Area { name: "advice", about: "advice and brute force", measure: advice::measure },
+    Area { name: "papers", about: "five papers, figure by figure", measure: advice::papers },
     Area { name: "main-job", about: "the first study", measure: main_job::measure },
     Area { name: "build", about: "building the program", measure: suite::build },
     Area { name: "tests", about: "the test command", measure: suite::tests },
