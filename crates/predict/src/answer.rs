@@ -307,7 +307,7 @@ pub fn sketch(
     sketched(&setup(learned, &base, question, (host.cpu, host.path), SKETCHED), make)
 }
 
-/// The same of each of so many parts of the captured transactions alone, with draws of its own:
+/// The same of each of this many parts of the captured transactions alone, with draws of its own:
 /// how far they lie apart tells what the capture's length and the draws leave open.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ pub fn picture(measured: &Measurements) -> Option<Page> {
     );
     let target = &measured.target;
     let section = Section::new("depth", "What the disk can do").figure(figure);
-    Some(Page::new(format!("{}, measured", target.path.display()), "").section(section))
+    Some(Page::new(format!("{}, measured", target.path), "").section(section))
 }
 
 struct Cells<'a>(&'a [CellResult]);

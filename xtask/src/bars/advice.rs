@@ -1,4 +1,4 @@
-//! Advice held against brute force, and the papers beside what is simulated.
+//! Advice checked against brute force, and the papers beside what is simulated.
 //!
 //! The hundred cases of advice are a test of the crate `study`, whose slow set prints how many
 //! hold.

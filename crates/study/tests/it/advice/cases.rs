@@ -10,7 +10,7 @@ use units::Bytes;
 
 use super::oracle::{Seen, Server, run};
 
-/// Transactions of a capture, and of what is held against the advice.
+/// Transactions of a capture, and of what is checked against the advice.
 const CAPTURED: u32 = 4_000;
 const COUNTED: u32 = 20_000;
 /// Two choices whose costs differ by less are the same one.

@@ -1,4 +1,4 @@
-//! Advice held against brute force: random servers on random devices, of which a capture on one is
+//! Advice checked against brute force: random servers on random devices, of which a capture on one is
 //! all that the advice is given, beside what another, plain simulation says of every choice.
 //!
 //! `SLOW=1` runs the hundred cases that the figures in the journal are of.
@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use cases::{Case, Covered, Doubtful};
 
-/// The seeds of so many cases: all of them, or the last few.
+/// The seeds of this many cases: all of them, or the last few.
 fn seeds(all: u64) -> Range<u64> {
     if std::env::var_os("SLOW").is_some() {
         return 0..all;
@@ -19,7 +19,7 @@ fn seeds(all: u64) -> Range<u64> {
     all - all / 16..all
 }
 
-/// What holds of so many cases; the others with why.
+/// What holds of this many cases; the others with why.
 fn held(what: &str, least: f64, cases: &[(u64, Result<(), String>)]) {
     let wrong: Vec<String> = cases
         .iter()
