@@ -25,12 +25,12 @@ use super::offers::Kind;
 use crate::Error;
 use crate::assumed;
 
-/// Drives that were checked against published figures that they were not made from were off by 10 to
-/// 19 % in the median.
+/// Drives that were checked against published figures that they were not made from were off by 10
+/// to 19 % in the median.
 pub const UNVALIDATED: f64 = 0.15;
 
-/// Parts of the captured transactions, and how far the mean of this many lies from the truth in 90 %
-/// of all cases, in its standard errors (Student's t of five degrees of freedom).
+/// Parts of the captured transactions, and how far the mean of this many lies from the truth in
+/// 90 % of all cases, in its standard errors (Student's t of five degrees of freedom).
 const PARTS: usize = 6;
 const OF_PARTS: f64 = 2.015;
 

@@ -1,5 +1,5 @@
-//! Advice checked against brute force: random servers on random devices, of which a capture on one is
-//! all that the advice is given, beside what another, plain simulation says of every choice.
+//! Advice checked against brute force: random servers on random devices, of which a capture on one
+//! is all that the advice is given, beside what another, plain simulation says of every choice.
 //!
 //! `SLOW=1` runs the hundred cases that the figures in the journal are of.
 
