@@ -25,7 +25,7 @@ use crate::nbd::{Listener, Socket, Store};
 use crate::outcome::{OpOutcome, Outcome};
 use crate::path as way;
 use crate::port::Port;
-use crate::serve::{Order, Server, Shared, constant_device};
+use crate::serve::{Manner, Order, Server, Shared, constant_device};
 use crate::{Error, Fate, Lost};
 
 /// Capacity of a device whose profile names none.
@@ -140,21 +140,13 @@ impl Emulation {
     pub fn start(devices: Vec<Served>, options: &Options) -> Result<Self, Error> {
         let awake = if options.sleeps { None } else { Awake::keep() };
         let mut emulation = Self { units: Vec::new(), started: Instant::now(), awake };
-        let mut models = Vec::new();
+        // Before anything of the user's is mounted: what looks served is served in time.
+        let serves_directories = devices.iter().any(|served| !served.directories.is_empty());
+        let path = options.path.map(way::Path::fixed);
+        let path = path.or_else(|| serves_directories.then(calibrated).flatten());
+        let path = path.unwrap_or_else(|| way::Path::fixed(Nanos(0)));
         for served in devices {
-            let (unit, device) = start(served, options)?;
-            emulation.units.push(unit);
-            models.push(device);
-        }
-        for (unit, device) in emulation.units.iter_mut().zip(models) {
-            let given = options.path.map(way::Path::fixed);
-            let mut orders = vec![Order::Device(device), Order::Faults(options.faults.clone())];
-            if let Some(path) = given.or_else(|| unit.calibrate()) {
-                unit.path = Nanos(path.shortest_ns());
-                orders.push(Order::Path(path));
-            }
-            orders.push(Order::Begin);
-            unit.order(orders);
+            emulation.units.push(start(served, options, path.clone())?);
         }
         emulation.started = Instant::now();
         Ok(emulation)
@@ -226,8 +218,8 @@ impl Emulation {
     }
 }
 
-/// Mounts everything and serves it without delay; gives the model that is to take over.
-fn start(served: Served, options: &Options) -> Result<(Unit, Box<dyn Device>), Error> {
+/// Mounts everything and serves it.
+fn start(served: Served, options: &Options, path: way::Path) -> Result<Unit, Error> {
     let Served { name, device, directories, exports, blocks } = served;
     let capacity = device.capacity();
     let mut layout = Layout::new(capacity.map_or(UNBOUNDED, |capacity| capacity.0));
@@ -238,21 +230,7 @@ fn start(served: Served, options: &Options) -> Result<(Unit, Box<dyn Device>), E
         }
         lay_out(directory, &name, &mut layout)?;
     }
-    let mut roots = Vec::new();
-    let mut waiting = Vec::new();
-    for directory in &directories {
-        let fail = |source| Error::io(directory, "opening", source);
-        let root = File::open(directory).map_err(fail)?;
-        let mut aside = None;
-        if options.forgetful {
-            let path = directory.with_extension("unsynced");
-            _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir(&path).map_err(|error| Error::io(&path, "creating", error))?;
-            aside = Some(File::open(&path).map_err(|error| Error::io(&path, "opening", error))?);
-            waiting.push(path);
-        }
-        roots.push((root, aside));
-    }
+    let (roots, waiting) = open_roots(&directories, options.forgetful)?;
     let has_exports = !exports.is_empty();
     let sockets = open_exports(exports, capacity, options.forgetful)?;
     let mut mounts = Vec::new();
@@ -265,7 +243,8 @@ fn start(served: Served, options: &Options) -> Result<(Unit, Box<dyn Device>), E
     }
     let shared = Arc::new(Shared::default());
     let told = Arc::clone(&shared);
-    let spin = options.spin;
+    let shortest = Nanos(path.shortest_ns());
+    let manner = Manner { spin: options.spin, path, faults: options.faults.clone() };
     let serve = move || {
         let layout = Rc::new(RefCell::new(layout));
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
@@ -282,13 +261,13 @@ fn start(served: Served, options: &Options) -> Result<(Unit, Box<dyn Device>), E
         for (socket, store) in sockets {
             ports.push(Box::new(Listener::new(socket, store)));
         }
-        Server::new(constant_device(Duration::ZERO), ports, spin, &told).run()
+        Server::new(device, ports, manner, &told).run()
     };
     let thread = std::thread::Builder::new().name("device".to_owned()).spawn(serve);
     let thread = thread.map_err(|source| Error::io(Path::new("/"), "starting a thread", source))?;
     let thread = Some(thread);
     let loops = Vec::new();
-    let path = Nanos(0);
+    let path = shortest;
     let mut unit =
         Unit { name, mounts, waiting, shared, path, thread, left_over, has_exports, loops };
     for (mounted, below) in unit.mounts.iter().zip(below) {
@@ -297,7 +276,61 @@ fn start(served: Served, options: &Options) -> Result<(Unit, Box<dyn Device>), E
     for file in blocks {
         unit.loops.push(Loop::attach(&file)?);
     }
-    Ok((unit, device))
+    Ok(unit)
+}
+
+/// What a request and its answer need between a program and the thread of a device, measured on an
+/// empty directory: by how much the typical sync exceeds the time of a device that takes one time
+/// for a flush. The caller, the thread and the clock that it watches then wait as they will under
+/// load.
+fn calibrated() -> Option<way::Path> {
+    let home = tempfile::tempdir().ok()?;
+    let served = Served {
+        name: "path".to_owned(),
+        device: constant_device(Duration::ZERO),
+        directories: vec![home.path().to_owned()],
+        exports: Vec::new(),
+        blocks: Vec::new(),
+    };
+    let unit = start(served, &Options::default(), way::Path::fixed(Nanos(0))).ok()?;
+    let directory = File::open(home.path()).ok()?;
+    let excess = |(service, count): (Duration, usize)| {
+        unit.order(vec![Order::Device(constant_device(service))]);
+        let trip = |_| {
+            let before = crate::clock::now_ns();
+            rustix::fs::fsync(&directory).ok()?;
+            Some(crate::clock::now_ns() - before)
+        };
+        let mut trips = (0..count).map(trip).collect::<Option<Vec<_>>>()?;
+        trips.sort_unstable();
+        let service = service.as_nanos() as u64;
+        Some((service, trips[count / 2].saturating_sub(service)))
+    };
+    CALIBRATION.into_iter().map(excess).collect::<Option<_>>().map(way::Path::measured)
+}
+
+/// Opens the directories, and where the power may be cut one beside each for removed files; gives
+/// the paths of the latter.
+#[expect(clippy::type_complexity)]
+fn open_roots(
+    directories: &[PathBuf],
+    forgetful: bool,
+) -> Result<(Vec<(File, Option<File>)>, Vec<PathBuf>), Error> {
+    let open = |path: &Path| File::open(path).map_err(|error| Error::io(path, "opening", error));
+    let (mut roots, mut waiting) = (Vec::new(), Vec::new());
+    for directory in directories {
+        let root = open(directory)?;
+        let mut aside = None;
+        if forgetful {
+            let path = directory.with_extension("unsynced");
+            _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir(&path).map_err(|error| Error::io(&path, "creating", error))?;
+            aside = Some(open(&path)?);
+            waiting.push(path);
+        }
+        roots.push((root, aside));
+    }
+    Ok((roots, waiting))
 }
 
 /// Makes the sockets and the bytes behind them.
@@ -353,27 +386,6 @@ fn lay_out(directory: &Path, device: &str, layout: &mut Layout) -> Result<(), Er
 }
 
 impl Unit {
-    /// What a request and its answer need between a program and the thread of the device: by how
-    /// much the typical sync of a directory exceeds the time of a device that takes one time for
-    /// a flush. The caller, the thread of the device and the clock that it watches then wait as
-    /// they will under load.
-    fn calibrate(&self) -> Option<way::Path> {
-        let directory = File::open(self.mounts.first()?.directory()).ok()?;
-        let excess = |(service, count): (Duration, usize)| {
-            self.order(vec![Order::Device(constant_device(service))]);
-            let trip = |_| {
-                let before = crate::clock::now_ns();
-                rustix::fs::fsync(&directory).ok()?;
-                Some(crate::clock::now_ns() - before)
-            };
-            let mut trips = (0..count).map(trip).collect::<Option<Vec<_>>>()?;
-            trips.sort_unstable();
-            let service = service.as_nanos() as u64;
-            Some((service, trips[count / 2].saturating_sub(service)))
-        };
-        CALIBRATION.into_iter().map(excess).collect::<Option<_>>().map(way::Path::measured)
-    }
-
     fn status(&self) -> Status {
         let status = self.shared.status.lock().expect("no panic under the lock");
         Status {

@@ -138,11 +138,6 @@ impl<T> Line<T> {
         (self.device, self.origin, self.clock) = (device, now, 0);
     }
 
-    /// What was served so far is not counted.
-    pub(crate) fn count_anew(&mut self) {
-        self.counters = Counters::default();
-    }
-
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }

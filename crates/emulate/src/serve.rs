@@ -48,10 +48,6 @@ pub(crate) enum Order {
     Device(Box<dyn Device>),
     /// What fails from now on.
     Faults(Faults),
-    /// What the way between program and emulator takes.
-    Path(Path),
-    /// The service begins: counters and the times of faults start now.
-    Begin,
     /// The service has ended: what is served from now on does not count.
     End,
 }
@@ -108,6 +104,16 @@ impl Sleeps {
     }
 }
 
+/// How a device is served.
+pub(crate) struct Manner {
+    /// The clock is watched for the last part of a wait.
+    pub(crate) spin: Nanos,
+    /// What the way between program and emulator takes.
+    pub(crate) path: Path,
+    /// What goes wrong from the start.
+    pub(crate) faults: Faults,
+}
+
 /// A device, its ports and its orders.
 pub(crate) struct Server<'a> {
     line: Line<Payload>,
@@ -129,14 +135,16 @@ impl<'a> Server<'a> {
     pub(crate) fn new(
         device: Box<dyn Device>,
         ports: Vec<Box<dyn Port>>,
-        spin: Nanos,
+        Manner { spin, path, faults }: Manner,
         shared: &'a Shared,
     ) -> Self {
         let started = now_ns();
+        let mut line = Line::new(device, started);
+        line.set_path(path);
         Self {
-            line: Line::new(device, started),
+            line,
             started,
-            faults: Faults::default(),
+            faults,
             ports: ports.into_iter().map(Some).collect(),
             ended: Vec::new(),
             sleeps: Sleeps::new(spin.0),
@@ -196,11 +204,6 @@ impl<'a> Server<'a> {
             match order {
                 Order::Device(device) => self.line.replace(device, now),
                 Order::Faults(faults) => self.faults = faults,
-                Order::Path(path) => self.line.set_path(path),
-                Order::Begin => {
-                    self.started = now;
-                    self.line.count_anew();
-                }
                 Order::End => {
                     self.publish();
                     self.has_ended = true;

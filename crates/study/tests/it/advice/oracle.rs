@@ -188,6 +188,7 @@ fn blank(server: &Server, count: u32) -> Captured {
         connections: vec![true; server.terminals as usize],
         physical: Some(trace(&["data", "log", "filesystem"])),
         cpu: Cpu {
+            capture_ns: 0.0,
             server_ns: server.work_ns as f64,
             client_ns: server.client_ns as f64,
             kernel_ns: 0.0,
