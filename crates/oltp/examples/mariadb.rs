@@ -42,7 +42,12 @@ fn main() -> Result<(), Failed> {
     load_where_missing(&instance, &settings, dataset)?;
     let named = |a: &Access| access.iter().any(|name| name == a.name());
     for seed in 1..=runs.parse::<u64>()? {
-        for access in Access::ALL.into_iter().filter(named) {
+        let mut accesses: Vec<Access> = Access::ALL.into_iter().filter(named).collect();
+        // Each second time backwards, so that no access always follows the same other.
+        if seed % 2 == 0 {
+            accesses.reverse();
+        }
+        for access in accesses {
             settings.access = access;
             let options = Options {
                 database: Database::Mariadb(settings.clone()),

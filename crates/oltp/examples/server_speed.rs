@@ -114,7 +114,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let size: u32 = argument(2, "10").parse()?;
     let seconds: u64 = argument(3, "10").parse()?;
     let runs: usize = argument(4, "5").parse()?;
-    let wanted = argument(5, "statement,pipelined,procedure");
+    let wanted = argument(5, "statement,statement-pipelined,pipelined,procedure");
     let dataset = match workload {
         Workload::OrderEntry => Dataset::OrderEntry(Scale::new(size)),
         Workload::Bank => Dataset::Bank(BankScale::new(size)),
@@ -130,8 +130,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bench = Bench { instance, server, workload, dataset };
     bench.load()?;
     let mut all: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
-    for _ in 0..runs {
-        for access in Access::ALL.into_iter().filter(|access| wanted.contains(access.name())) {
+    for run in 0..runs {
+        let mut accesses: Vec<Access> =
+            Access::ALL.into_iter().filter(|a| wanted.split(',').any(|w| w == a.name())).collect();
+        // Each second time backwards, so that no access always follows the same other.
+        if run % 2 == 1 {
+            accesses.reverse();
+        }
+        for access in accesses {
             all.entry(access.name()).or_default().push(bench.run(access, seconds)?);
         }
     }
@@ -139,7 +145,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let part =
             |pick: fn(&Figures) -> f64| median(&mut values.iter().map(pick).collect::<Vec<_>>());
         let (tps, client, server) = (part(|v| v.0), part(|v| v.1), part(|v| v.2));
-        println!("median {access:>9}: {tps:.0} tps, client {client:.1} us, server {server:.1} us");
+        println!("median {access:>19}: {tps:.0} tps, client {client:.1} us, server {server:.1} us");
     }
     bench.check()
 }

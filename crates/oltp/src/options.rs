@@ -170,10 +170,16 @@ impl SqliteSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Prepared statements, one round trip each: what a portable program does.
+    /// Prepared statements, one per step and row, one round trip each: what a portable program
+    /// does.
     #[default]
     Statement,
-    /// Prepared statements, as many per round trip as do not depend on each other's answers.
+    /// The same statements, as many per round trip as do not need each other's answers: what a
+    /// driver that pipelines brings by itself.
+    #[serde(rename = "statement-pipelined")]
+    StatementPipelined,
+    /// Statements that do as much as one can, pipelined: sets of rows, and what depends on each
+    /// other in one statement where the server has a way to say so.
     Pipelined,
     /// One call of a stored procedure per transaction.
     Procedure,
@@ -181,15 +187,22 @@ pub enum Access {
 
 impl Access {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Statement, Self::Pipelined, Self::Procedure];
+    pub const ALL: [Self; 4] =
+        [Self::Statement, Self::StatementPipelined, Self::Pipelined, Self::Procedure];
 
     /// Its name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Statement => "statement",
+            Self::StatementPipelined => "statement-pipelined",
             Self::Pipelined => "pipelined",
             Self::Procedure => "procedure",
         }
+    }
+
+    /// Whether statements travel together.
+    pub fn pipelines(self) -> bool {
+        matches!(self, Self::StatementPipelined | Self::Pipelined)
     }
 }
 

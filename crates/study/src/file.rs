@@ -124,7 +124,8 @@ pub struct Oltp {
     /// (SQLite).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub io: Option<IoMode>,
-    /// How statements reach the server: `statement`, `pipelined` or `procedure` (servers).
+    /// How statements reach the server: `statement`, `statement-pipelined`, `pipelined` or
+    /// `procedure` (servers).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<String>,
     /// Connections at most; more terminals share them (servers).

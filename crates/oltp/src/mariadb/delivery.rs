@@ -31,6 +31,8 @@ struct Work {
     taken: [Taken; 10],
     /// How many.
     count: usize,
+    /// Whether all their customers are changed by one command.
+    in_bulk: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -90,7 +92,8 @@ impl Delivery {
         reply: &mut Reply,
     ) -> Result<Outcome, Stop> {
         let Context { warehouse, now_ms, districts } = context;
-        self.work = Work { warehouse, carrier, now_ms, ..Work::default() };
+        let in_bulk = link.in_bulk();
+        self.work = Work { warehouse, carrier, now_ms, in_bulk, ..Work::default() };
         link.group(self, districts as usize, Self::queue_take, Self::receive_take)?;
         let mut count = 0;
         for (district, order) in (1..).zip(self.work.orders) {
@@ -103,7 +106,7 @@ impl Delivery {
         if count > 0 {
             link.group(self, PER_ORDER * count, Self::queue_order, Self::receive_order)?;
             self.work.count = count;
-            let commands = if link.connection.has_bulk() { 1 } else { count };
+            let commands = if in_bulk { 1 } else { count };
             link.group(self, commands, Self::queue_customer, Self::receive_customer)?;
         }
         Ok(Outcome::Committed)
@@ -154,8 +157,8 @@ impl Delivery {
 
     /// One customer, or all in one command.
     fn queue_customer(&mut self, connection: &mut Connection, step: usize) {
-        let Work { warehouse, taken, count, .. } = &self.work;
-        if connection.has_bulk() {
+        let Work { warehouse, taken, count, in_bulk, .. } = &self.work;
+        if *in_bulk {
             let mut values = connection.queue_bulk(&self.update_customer);
             for taken in &taken[..*count] {
                 values = put(values, *warehouse, taken);
@@ -167,7 +170,7 @@ impl Delivery {
     }
 
     fn receive_customer(&mut self, connection: &mut Connection, _: usize) -> Result<(), Stop> {
-        let count = if connection.has_bulk() { self.work.count } else { 1 };
+        let count = if self.work.in_bulk { self.work.count } else { 1 };
         changed_all(connection, &mut self.update_customer, count, "the customer of an order")
     }
 }

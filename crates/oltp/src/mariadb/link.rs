@@ -2,7 +2,8 @@
 //!
 //! A transaction is written as groups of statements that do not depend on each other's answers.
 //! With statement access each is sent when the one before it has been answered; pipelined, a group
-//! is sent as a whole and its answers are read in order. Sessions work without autocommit, and a
+//! is sent as a whole and its answers are read in order. The access `pipelined` also does with one
+//! statement what is done to several rows alike. Sessions work without autocommit, and a
 //! COMMIT is a group of its own: after a refusal inside a group the statements behind it run in a
 //! transaction that is rolled back.
 
@@ -10,6 +11,7 @@ use dbms::mariadb::{Connection, Row, Statement, Type};
 use dbms::{Error as ServerError, Login};
 
 use crate::driver::Meter;
+use crate::options::Access;
 
 /// Why a transaction stopped.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(super) struct Link<'m> {
     pub connection: Connection,
     meter: &'m Meter,
     pub pipelined: bool,
+    /// Whether one statement reads many rows where it can.
+    pub set_based: bool,
 }
 
 /// Reads a row of an answer.
@@ -45,13 +49,19 @@ impl<'m> Link<'m> {
     /// change it reads with a lock or changes itself, so its execution is serializable all the
     /// same; Order-Status, which reads without locks, asks for a snapshot. Texts travel in latin1,
     /// the character set of the tables: nothing is converted.
-    pub fn open(login: &Login, meter: &'m Meter, pipelined: bool) -> Result<Self, ServerError> {
+    pub fn open(login: &Login, meter: &'m Meter, access: Access) -> Result<Self, ServerError> {
         let mut connection = Connection::connect(login)?;
         connection.execute(
             "SET NAMES latin1 COLLATE latin1_bin; SET SESSION autocommit = 0; \
              SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         )?;
-        Ok(Self { connection, meter, pipelined })
+        let (pipelined, set_based) = (access.pipelines(), access == Access::Pipelined);
+        Ok(Self { connection, meter, pipelined, set_based })
+    }
+
+    /// Whether one command changes many rows: by MariaDB's bulk execution.
+    pub fn in_bulk(&self) -> bool {
+        self.set_based && self.connection.has_bulk()
     }
 
     pub fn prepare(&mut self, sql: &str, types: &[Type]) -> Result<Statement, ServerError> {

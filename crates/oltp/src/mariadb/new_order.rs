@@ -1,8 +1,9 @@
 //! New-Order (TPC-C 5.11 clause 2.4.2), statement by statement.
 //!
 //! Two groups: everything that is read, and with it the district's next number and the locks on the
-//! stock rows; then everything that is written. All items are one query (IN), the changes of all
-//! stock rows one bulk execution and all lines another, where the server has it. Stock rows are
+//! stock rows; then everything that is written. With the access `pipelined` all items are one query
+//! (IN), the changes of all stock rows one bulk execution and all lines another, where the server
+//! has it; else each item, stock row and line has a statement of its own. Stock rows are
 //! locked in the order of warehouse and item, after the district: two orders cannot wait for each
 //! other. Lines keep their numbers.
 
@@ -22,6 +23,7 @@ pub(super) struct NewOrder {
     next_order: Statement,
     district: Statement,
     customer: Statement,
+    item: Statement,
     /// One per number of lines, from [`LINES_MIN`].
     items: Vec<Statement>,
     /// One per district: its S_DIST_xx column.
@@ -62,6 +64,8 @@ struct Work {
     /// By warehouse and item.
     lines: [Line; LINES_MAX],
     text_bytes: usize,
+    /// Statements that read the items: one, or one for each line.
+    item_reads: usize,
 }
 
 impl Work {
@@ -106,8 +110,8 @@ impl Work {
 /// Fewest lines of an order (clause 2.4.1.3).
 const LINES_MIN: usize = 5;
 
-/// Steps of the first group before the stock rows.
-const READS: usize = 5;
+/// Steps of the first group before those that read items.
+const READS: usize = 4;
 
 impl NewOrder {
     pub fn prepare(link: &mut Link<'_>) -> Result<Self, ServerError> {
@@ -129,6 +133,7 @@ impl NewOrder {
         let mut prepare = |sql: &str, types: &[Type]| link.prepare(sql, types);
         Ok(Self {
             stock,
+            item: prepare("SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id = ?", &[Int])?,
             items,
             warehouse: prepare("SELECT w_tax FROM warehouse WHERE w_id = ?", &[Int])?,
             next_order: prepare(
@@ -173,9 +178,11 @@ impl NewOrder {
     ) -> Result<Outcome, Stop> {
         self.work.begin(context, order);
         let count = order.count;
-        link.group(self, READS + count, Self::queue_read, Self::receive_read)?;
+        let item_reads = if link.set_based { 1 } else { count };
+        self.work.item_reads = item_reads;
+        link.group(self, READS + item_reads + count, Self::queue_read, Self::receive_read)?;
         self.work.take_stock()?;
-        if link.connection.has_bulk() {
+        if link.in_bulk() {
             link.group(self, 4, Self::queue_bulk, Self::receive_bulk)?;
         } else {
             let valid = self.work.valid().count();
@@ -194,7 +201,7 @@ impl NewOrder {
     }
 
     fn queue_read(&mut self, connection: &mut Connection, step: usize) {
-        let Work { warehouse, district, customer, count, lines, .. } = &self.work;
+        let Work { warehouse, district, customer, count, lines, item_reads, .. } = &self.work;
         let (warehouse, district) = (*warehouse, *district);
         match step {
             0 => connection.queue(&mut self.warehouse).integer(warehouse).finish(),
@@ -209,14 +216,18 @@ impl NewOrder {
                 let values = connection.queue(&mut self.customer).integer(warehouse);
                 values.integer(district).integer(*customer).finish();
             }
-            4 => {
+            READS if *item_reads == 1 => {
                 let select = &mut self.items[count - LINES_MIN];
                 let values = connection.queue(select);
                 let items = lines[..*count].iter().map(|line| line.input.item);
                 items.fold(values, dbms::mariadb::Parameters::integer).finish();
             }
+            _ if step < READS + item_reads => {
+                let item = lines[step - READS].input.item;
+                connection.queue(&mut self.item).integer(item).finish();
+            }
             _ => {
-                let OrderLine { item, supply, .. } = lines[step - READS].input;
+                let OrderLine { item, supply, .. } = lines[step - READS - item_reads].input;
                 let select = &mut self.stock[district as usize - 1];
                 connection.queue(select).integer(supply).integer(item).finish();
             }
@@ -241,13 +252,17 @@ impl NewOrder {
                 work.text_bytes += text_bytes(row)? + text_bytes(row)?;
                 Ok(())
             }),
-            4 => {
-                let Work { lines, count, text_bytes: read, .. } = work;
-                connection.receive(&mut self.items[*count - LINES_MIN], &mut |row| {
+            _ if step < READS + work.item_reads => {
+                let Work { lines, count, item_reads, text_bytes: read, .. } = work;
+                let (select, asked) = match *item_reads {
+                    1 => (&mut self.items[*count - LINES_MIN], &mut lines[..*count]),
+                    _ => (&mut self.item, &mut lines[step - READS..=step - READS]),
+                };
+                connection.receive(select, &mut |row| {
                     let (item, price) = (row.number()?, row.scaled(2)?);
                     let (name_bytes, is_original) = (text_bytes(row)?, original(row.bytes()?));
                     // Several lines may name an item; each shows it.
-                    for line in lines[..*count].iter_mut().filter(|l| l.input.item == item) {
+                    for line in asked.iter_mut().filter(|line| line.input.item == item) {
                         (line.price, line.item_original) = (Some(price), is_original);
                         *read += name_bytes;
                     }
@@ -256,7 +271,7 @@ impl NewOrder {
                 Ok(())
             }
             _ => {
-                let line = &mut work.lines[step - READS];
+                let line = &mut work.lines[step - READS - work.item_reads];
                 let text_bytes_read = &mut work.text_bytes;
                 let select = &mut self.stock[work.district as usize - 1];
                 connection.receive(select, &mut |row| {

@@ -132,7 +132,7 @@ impl<'m> MariadbSession<'m> {
         meter: &'m Meter,
     ) -> Result<Self, Error> {
         let failed = |source| super::server_error(place, "preparing the transactions", source);
-        let mut link = Link::open(login, meter, access == Access::Pipelined).map_err(failed)?;
+        let mut link = Link::open(login, meter, access).map_err(failed)?;
         let statements =
             Statements::prepare(&mut link, dataset.workload(), access).map_err(failed)?;
         let districts = dataset.scale().map_or(0, |scale| scale.districts);

@@ -3,7 +3,7 @@
 //! The transfer (derived from TPC-B 2.0 clause 1.2) changes the branch last: its row is where
 //! concurrent transfers meet, and so it is locked for the shortest time. Statement access has one
 //! round trip per step, COMMIT included, BEGIN with the first; an update of one row is its own
-//! transaction.
+//! transaction. Both pipelined accesses have the same statements here.
 
 use dbms::Error as ServerError;
 use dbms::postgresql::Statement;
@@ -59,7 +59,7 @@ impl Transfer {
                 })?;
                 answer.ok_or(Stop::Missing("the answer of a procedure"))?
             }
-            Access::Pipelined => {
+            Access::StatementPipelined | Access::Pipelined => {
                 self.bind(link, context, request, |_| Ok(()))?;
                 link.round_trip()?;
                 let balance = link.connection.first(|mut row| row.i64())?;

@@ -37,7 +37,7 @@ impl Transactions {
             }
             kinds.push(prepared);
         }
-        let pipelined = access == Access::Pipelined;
+        let pipelined = access.pipelines();
         Ok(Self { kinds, frame, pipelined, scratch: Scratch::default() })
     }
 

@@ -61,6 +61,8 @@ impl From<ServerError> for Stop {
 pub(super) struct Link<'m> {
     pub connection: Connection,
     pub meter: &'m Meter,
+    /// Whether the statements of a group travel together.
+    pipelined: bool,
     /// A BEGIN travels with the next statement.
     begins: bool,
 }
@@ -99,6 +101,47 @@ impl Link<'_> {
         let value = self.connection.first(read)?;
         self.connection.settle()?;
         Ok(value)
+    }
+
+    /// Executes the steps `0..count` of a group of statements that do not need each other's
+    /// answers, and `end` after them, which ends the transaction: `ask` binds a step, `hear` reads
+    /// its answer. Pipelined it is one round trip, else one for each.
+    #[inline]
+    pub fn group<S>(
+        &mut self,
+        state: &mut S,
+        (count, end): (usize, Option<&Statement>),
+        ask: impl Fn(&mut S, &mut Connection, usize),
+        hear: impl Fn(&mut S, &mut Connection, usize) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        if !self.pipelined {
+            for step in 0..count {
+                ask(state, &mut self.connection, step);
+                self.round_trip()?;
+                hear(state, &mut self.connection, step)?;
+                self.connection.settle()?;
+            }
+            if let Some(end) = end {
+                self.connection.bind(end).run();
+                self.run()?;
+            }
+            return Ok(());
+        }
+        if count == 0 && end.is_none() {
+            return Ok(());
+        }
+        (0..count).for_each(|step| ask(state, &mut self.connection, step));
+        if let Some(end) = end {
+            self.connection.bind(end).run();
+        }
+        self.round_trip()?;
+        (0..count).try_for_each(|step| hear(state, &mut self.connection, step))?;
+        // What ends the transaction may fail like any other statement.
+        if end.is_some() {
+            self.connection.done()?;
+        }
+        self.connection.settle()?;
+        Ok(())
     }
 
     /// Sends what was bound, one statement; returns the rows that it changed.
@@ -223,7 +266,8 @@ impl<'m> PostgresqlSession<'m> {
         (dataset, access): (Dataset, Access),
         meter: &'m Meter,
     ) -> Result<Self, Error> {
-        let mut link = Link { connection, meter, begins: false };
+        let pipelined = access == Access::StatementPipelined;
+        let mut link = Link { connection, meter, pipelined, begins: false };
         let access = prepare(&mut link, dataset.workload(), access)
             .map_err(|source| server_error(place, "preparing the transactions", source))?;
         let districts = dataset.scale().map_or(0, |scale| scale.districts);
@@ -272,7 +316,7 @@ fn prepare(
     // 42501: not a superuser. Then the log has a line for one order in two hundred.
     let _ = link.connection.execute(QUIET);
     Ok(match (workload, access) {
-        (Workload::OrderEntry, Access::Statement) => {
+        (Workload::OrderEntry, Access::Statement | Access::StatementPipelined) => {
             Transactions::Statement(Box::new(Statements::prepare(link)?))
         }
         (Workload::OrderEntry, Access::Pipelined) => {

@@ -219,7 +219,7 @@ fn rows_of_sqlite(sql: &rusqlite::Connection, table: &str, workload: Workload) -
 fn same_as_sqlite(dataset: Dataset, access: Access, count: u64) {
     let Some(server) = server() else { return };
     let workload = dataset.workload();
-    let name = format!("same_{}_{}", workload.identifier(), access.name());
+    let name = format!("same_{}_{}", workload.identifier(), access.name().replace('-', "_"));
     let mariadb = Mariadb::new(&server.settings(&name, access), workload);
     let directory = crate::temporary_directory();
     let settings =
@@ -269,6 +269,12 @@ fn violated(dbms: &dyn Dbms) -> Vec<u32> {
 fn order_entry_by_statements_is_sqlites() {
     let dataset = Dataset::OrderEntry(Scale::miniature(2));
     same_as_sqlite(dataset, Access::Statement, 700);
+}
+
+#[test]
+fn order_entry_by_pipelined_statements_is_sqlites() {
+    let dataset = Dataset::OrderEntry(Scale::miniature(2));
+    same_as_sqlite(dataset, Access::StatementPipelined, 700);
 }
 
 #[test]
@@ -385,7 +391,7 @@ fn each_condition_fails_on_its_defect() {
 fn concurrent_users_leave_a_consistent_database() {
     let Some(server) = server() else { return };
     for access in Access::ALL {
-        let name = format!("users_{}", access.name());
+        let name = format!("users_{}", access.name().replace('-', "_"));
         let mut settings = server.settings(&name, access);
         settings.connections = 8;
         let database = Database::Mariadb(settings);

@@ -202,7 +202,9 @@ fn every_dbms_and_access_leaves_the_same_tables() {
     });
     assert!(expected[2].len() > 50 && expected[3].len() > 20, "{}", expected[2].len());
     for access in [Access::Statement, Access::Pipelined] {
-        if let Some(settings) = crate::server::settings(&format!("own_{}", access.name()), access) {
+        if let Some(settings) =
+            crate::server::settings(&format!("own_{}", access.name().replace('-', "_")), access)
+        {
             let postgresql = Postgresql::new(&settings, workload);
             let found = tables(&postgresql, || {
                 let login = settings.login(workload);
@@ -211,7 +213,8 @@ fn every_dbms_and_access_leaves_the_same_tables() {
             assert_eq!(found, expected, "PostgreSQL, {access:?}");
         }
         if let Some(server) = crate::mariadb::server() {
-            let settings = server.settings(&format!("own_{}", access.name()), access);
+            let settings =
+                server.settings(&format!("own_{}", access.name().replace('-', "_")), access);
             let mariadb = Mariadb::new(&settings, workload);
             let found = tables(&mariadb, || {
                 let login = settings.login(workload);
@@ -413,7 +416,7 @@ fn a_refusal_is_rolled_back() {
     };
     check(&Sqlite::new(&settings(place.path()), Workload::Own(own)));
     for access in [Access::Statement, Access::Pipelined] {
-        let name = format!("refused_{}", access.name());
+        let name = format!("refused_{}", access.name().replace('-', "_"));
         if let Some(settings) = crate::server::settings(&name, access) {
             check(&Postgresql::new(&settings, Workload::Own(own)));
         }

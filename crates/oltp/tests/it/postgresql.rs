@@ -173,7 +173,7 @@ fn every_access_answers_as_sqlite_does_and_leaves_the_same_rows() {
     assert!(expected.iter().any(|(outcome, _)| *outcome == Outcome::RolledBack));
     let left = dump_sqlite(&settings);
     for access in Access::ALL {
-        let name = format!("cross_{}", access.name());
+        let name = format!("cross_{}", access.name().replace('-', "_"));
         let Some(postgresql) = postgresql(&name, Workload::OrderEntry, access) else { return };
         load(&postgresql, dataset);
         same(&dump_postgresql(&name), &loaded, &format!("loaded, {access:?}"));
@@ -268,7 +268,7 @@ fn each_condition_fails_on_its_defect() {
 #[test]
 fn users_at_once_keep_the_conditions_in_every_access() {
     for access in Access::ALL {
-        let name = format!("users_{}", access.name());
+        let name = format!("users_{}", access.name().replace('-', "_"));
         let Some(settings) = crate::server::settings(&name, access) else { return };
         let database = oltp::Database::Postgresql(settings);
         let dataset = Dataset::OrderEntry(Scale::miniature(2));
@@ -317,7 +317,7 @@ fn bank_and_commit_keep_their_conditions_in_every_access() {
         sqlite.load(dataset, 1, &events::Quiet).unwrap();
         let expected = answers(&sqlite, dataset, &inputs);
         for access in Access::ALL {
-            let name = format!("{}_{}", workload.identifier(), access.name());
+            let name = format!("{}_{}", workload.identifier(), access.name().replace('-', "_"));
             let Some(settings) = crate::server::settings(&name, access) else { return };
             let postgresql = Postgresql::new(&settings, workload);
             load(&postgresql, dataset);
@@ -405,7 +405,7 @@ fn our_own_load_is_replaced_and_other_tables_are_refused() {
 #[test]
 fn a_missing_row_is_an_inconsistent_database() {
     for access in Access::ALL {
-        let name = format!("missing_{}", access.name());
+        let name = format!("missing_{}", access.name().replace('-', "_"));
         let Some(missing) = postgresql(&name, Workload::OrderEntry, access) else { return };
         let dataset = Dataset::OrderEntry(Scale::miniature(1));
         load(&missing, dataset);

@@ -1,5 +1,6 @@
-//! Statement access: one prepared statement per step, one round trip each, COMMIT included, BEGIN
-//! with the first: what a portable program does.
+//! Statement access: one prepared statement per step, COMMIT included, BEGIN with the first: what a
+//! portable program does. One round trip each, or with the access `statement-pipelined` one for all
+//! that do not need each other's answers ([`Link::group`]), COMMIT with the last.
 
 mod entry;
 mod rest;
@@ -17,8 +18,7 @@ use rest::{Delivery, OrderStatus, StockLevel};
 pub(super) struct Statements {
     begin: Statement,
     begin_read: Statement,
-    commit: Statement,
-    rollback: Statement,
+    ends: Ends,
     new_order: NewOrder,
     payment: Payment,
     order_status: OrderStatus,
@@ -26,13 +26,27 @@ pub(super) struct Statements {
     stock_level: StockLevel,
 }
 
+/// What ends a transaction.
+pub(super) struct Ends {
+    commit: Statement,
+    rollback: Statement,
+}
+
+impl Ends {
+    fn of(&self, outcome: Outcome) -> &Statement {
+        match outcome {
+            Outcome::Committed => &self.commit,
+            Outcome::RolledBack => &self.rollback,
+        }
+    }
+}
+
 impl Statements {
     pub fn prepare(link: &mut Link<'_>) -> Result<Self, ServerError> {
         Ok(Self {
             begin: link.prepare("BEGIN")?,
             begin_read: link.prepare("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?,
-            commit: link.prepare("COMMIT")?,
-            rollback: link.prepare("ROLLBACK")?,
+            ends: Ends { commit: link.prepare("COMMIT")?, rollback: link.prepare("ROLLBACK")? },
             new_order: NewOrder::prepare(link)?,
             payment: Payment::prepare(link)?,
             order_status: OrderStatus::prepare(link)?,
@@ -50,33 +64,28 @@ impl Statements {
     ) -> Result<Outcome, Stop> {
         let reads = matches!(request, Request::OrderStatus { .. } | Request::StockLevel { .. });
         link.begin(if reads { &self.begin_read } else { &self.begin });
-        let outcome = match request {
-            Request::NewOrder(order) => self.new_order.execute(link, context, order, reply)?,
-            Request::Payment { .. } => self.payment.execute(link, context, request, reply)?,
+        let ends = &self.ends;
+        match request {
+            Request::NewOrder(order) => {
+                return self.new_order.execute((link, ends), context, order, reply);
+            }
+            Request::Payment { .. } => {
+                self.payment.execute((link, ends), context, request, reply)?;
+            }
             Request::OrderStatus { district, who } => {
-                self.order_status.execute(link, context, (*district, *who), reply)?
+                self.order_status.execute((link, ends), context, (*district, *who), reply)?;
             }
             Request::Delivery { carrier } => {
-                self.delivery.execute(link, context, *carrier, reply)?
+                self.delivery.execute((link, ends), context, *carrier, reply)?;
             }
             Request::StockLevel { district, threshold } => {
-                self.stock_level.execute(link, context, (*district, *threshold), reply)?
+                let asked = (*district, *threshold);
+                self.stock_level.execute((link, ends), context, asked, reply)?;
             }
             Request::Bank { .. } | Request::Commit { .. } | Request::Own(_) => foreign(request),
-        };
-        let end = match outcome {
-            Outcome::Committed => &self.commit,
-            Outcome::RolledBack => &self.rollback,
-        };
-        run(link, end)?;
-        Ok(outcome)
+        }
+        Ok(Outcome::Committed)
     }
-}
-
-/// Runs a statement without parameters.
-fn run(link: &mut Link<'_>, statement: &Statement) -> Result<(), ServerError> {
-    link.connection.bind(statement).run();
-    link.run().map(|_| ())
 }
 
 /// One row must have been changed.

@@ -2,11 +2,12 @@
 //! and 2.8.2), and finding a customer.
 
 use dbms::Error as ServerError;
-use dbms::postgresql::Statement;
+use dbms::postgresql::{Connection, Statement};
 
 use super::super::session::{Context, LOCK_CLASS, Link, Stop, text_bytes};
-use super::one;
+use super::{Ends, one};
 use crate::driver::{Outcome, Reply};
+use crate::scale::DISTRICTS_MAX;
 use crate::workload::input::Who;
 use crate::workload::text::last_name;
 
@@ -26,39 +27,45 @@ impl FindCustomer {
         Ok(Self { by_name, found: Vec::with_capacity(64) })
     }
 
-    /// The customer's number: of those with a name, the one at position n / 2 rounded up in the
+    /// Asks for the customers with a name, by its number.
+    pub fn ask(&self, connection: &mut Connection, home: (u32, u32), name: u32) {
+        let bind = connection.bind(&self.by_name).u32(home.0).u32(home.1);
+        bind.text(last_name(name).as_str()).run();
+    }
+
+    /// The customer's number: of those with the name, the one at position n / 2 rounded up in the
     /// order of first names.
-    pub fn number(
-        &mut self,
-        link: &mut Link<'_>,
-        (warehouse, district): (u32, u32),
-        who: Who,
-    ) -> Result<u32, Stop> {
-        let name = match who {
-            Who::Id(customer) => return Ok(customer),
-            Who::LastName(number) => last_name(number),
-        };
-        let bind = link.connection.bind(&self.by_name).u32(warehouse).u32(district);
-        bind.text(name.as_str()).run();
-        link.round_trip()?;
+    pub fn hear(&mut self, connection: &mut Connection) -> Result<u32, Stop> {
         self.found.clear();
-        link.connection.each(|mut row| -> Result<(), ServerError> {
+        connection.each(|mut row| -> Result<(), ServerError> {
             self.found.push(row.u32()?);
             Ok(())
         })?;
-        link.connection.settle()?;
         let middle = self.found.len().div_ceil(2);
         let found = middle.checked_sub(1).map(|position| self.found[position]);
         found.ok_or(Stop::Missing("a customer name"))
     }
 }
 
-/// The statements of Order-Status.
+/// The statements of Order-Status, and the question in work.
 pub(super) struct OrderStatus {
     find: FindCustomer,
     customer: Statement,
     last_order: Statement,
     lines: Statement,
+    work: StatusWork,
+}
+
+/// The question in work.
+#[derive(Clone, Copy, Default)]
+struct StatusWork {
+    warehouse: u32,
+    district: u32,
+    customer: u32,
+    balance: i64,
+    text_bytes: usize,
+    order: u32,
+    lines: u32,
 }
 
 impl OrderStatus {
@@ -78,45 +85,92 @@ impl OrderStatus {
                  FROM order_line WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3 \
                  ORDER BY ol_number",
             )?,
+            work: StatusWork::default(),
         })
     }
 
     pub fn execute(
         &mut self,
-        link: &mut Link<'_>,
+        (link, ends): (&mut Link<'_>, &Ends),
         context: Context,
         (district, who): (u32, Who),
         reply: &mut Reply,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<(), Stop> {
+        let (customer, name) = match who {
+            Who::Id(customer) => (customer, None),
+            Who::LastName(name) => (0, Some(name)),
+        };
         let warehouse = context.warehouse;
-        let customer = self.find.number(link, (warehouse, district), who)?;
-        link.connection.bind(&self.customer).u32(warehouse).u32(district).u32(customer).run();
-        let (balance, texts) = link
-            .first(|mut row| Ok((row.decimal(2)?, text_bytes(&mut row, 3)?)))?
-            .ok_or(Stop::Missing("a customer row"))?;
-        (reply.customer, reply.balance) = (customer, balance);
-        reply.text_bytes += texts;
-        link.connection.bind(&self.last_order).u32(warehouse).u32(district).u32(customer).run();
-        let order = link.first(|mut row| {
+        self.work = StatusWork { warehouse, district, customer, ..StatusWork::default() };
+        if let Some(name) = name {
+            link.group(
+                self,
+                (1, None),
+                |status, connection, _| {
+                    status.find.ask(
+                        connection,
+                        (status.work.warehouse, status.work.district),
+                        name,
+                    );
+                },
+                |status, connection, _| {
+                    status.work.customer = status.find.hear(connection)?;
+                    Ok(())
+                },
+            )?;
+        }
+        link.group(self, (2, None), Self::ask, Self::hear)?;
+        let commit = ends.of(Outcome::Committed);
+        link.group(self, (1, Some(commit)), Self::ask_lines, Self::hear_lines)?;
+        let work = self.work;
+        (reply.customer, reply.balance) = (work.customer, work.balance);
+        (reply.text_bytes, reply.order, reply.lines) = (work.text_bytes, work.order, work.lines);
+        Ok(())
+    }
+
+    fn ask(&mut self, connection: &mut Connection, step: usize) {
+        let StatusWork { warehouse, district, customer, .. } = self.work;
+        let statement = if step == 0 { &self.customer } else { &self.last_order };
+        connection.bind(statement).u32(warehouse).u32(district).u32(customer).run();
+    }
+
+    fn hear(&mut self, connection: &mut Connection, step: usize) -> Result<(), Stop> {
+        let work = &mut self.work;
+        if step == 0 {
+            let found = connection.first(|mut row| -> Result<_, ServerError> {
+                work.balance = row.decimal(2)?;
+                work.text_bytes = text_bytes(&mut row, 3)?;
+                Ok(())
+            })?;
+            return found.ok_or(Stop::Missing("a customer row"));
+        }
+        let order = connection.first(|mut row| -> Result<_, ServerError> {
             let order = row.u32()?;
             std::hint::black_box((row.timestamp_ms()?, row.nullable()?));
             Ok(order)
         })?;
-        reply.order = order.ok_or(Stop::Missing("an order of a customer"))?;
-        link.connection.bind(&self.lines).u32(warehouse).u32(district).u32(reply.order).run();
-        link.round_trip()?;
-        link.connection.each(|mut row| -> Result<(), ServerError> {
+        work.order = order.ok_or(Stop::Missing("an order of a customer"))?;
+        Ok(())
+    }
+
+    fn ask_lines(&mut self, connection: &mut Connection, _: usize) {
+        let StatusWork { warehouse, district, order, .. } = self.work;
+        connection.bind(&self.lines).u32(warehouse).u32(district).u32(order).run();
+    }
+
+    fn hear_lines(&mut self, connection: &mut Connection, _: usize) -> Result<(), Stop> {
+        let work = &mut self.work;
+        connection.each(|mut row| -> Result<(), ServerError> {
             std::hint::black_box((row.u32()?, row.u32()?, row.u32()?, row.decimal(2)?));
             std::hint::black_box(row.nullable()?);
-            reply.lines += 1;
+            work.lines += 1;
             Ok(())
         })?;
-        link.connection.settle()?;
-        Ok(Outcome::Committed)
+        Ok(())
     }
 }
 
-/// The statements of Delivery.
+/// The statements of Delivery, and the delivery in work.
 pub(super) struct Delivery {
     turn: Statement,
     oldest: Statement,
@@ -125,7 +179,30 @@ pub(super) struct Delivery {
     set_dates: Statement,
     amount: Statement,
     customer: Statement,
+    work: DeliveryWork,
 }
+
+/// The delivery in work.
+#[derive(Clone, Copy, Default)]
+struct DeliveryWork {
+    warehouse: u32,
+    carrier: u32,
+    now_ms: i64,
+    taken: [Taken; DISTRICTS_MAX as usize],
+    count: usize,
+}
+
+/// An order that is delivered.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    district: u32,
+    order: u32,
+    customer: u32,
+    amount: i64,
+}
+
+/// Statements about an order that do not need each other's answers.
+const PER_ORDER: usize = 4;
 
 impl Delivery {
     pub fn prepare(link: &mut Link<'_>) -> Result<Self, ServerError> {
@@ -155,55 +232,116 @@ impl Delivery {
                  c_delivery_cnt = c_delivery_cnt + 1 \
                  WHERE c_w_id = $1 AND c_d_id = $2 AND c_id = $3",
             )?,
+            work: DeliveryWork::default(),
         })
     }
 
     pub fn execute(
         &mut self,
-        link: &mut Link<'_>,
+        (link, ends): (&mut Link<'_>, &Ends),
         context: Context,
         carrier: u32,
         reply: &mut Reply,
-    ) -> Result<Outcome, Stop> {
-        let warehouse = context.warehouse;
-        link.connection.bind(&self.turn).i32(LOCK_CLASS).u32(warehouse).run();
-        link.run()?;
-        for district in 1..=context.districts {
-            link.connection.bind(&self.oldest).u32(warehouse).u32(district).run();
-            // Clause 2.7.4.2: a district without an undelivered order is skipped, and counted.
-            let Some(order) = link.first(|mut row| row.u32())? else { continue };
-            let key = |link: &mut Link<'_>, statement: &Statement| {
-                link.connection.bind(statement).u32(warehouse).u32(district).u32(order).run();
-            };
-            key(link, &self.delete);
-            one(link.run()?, "a new order")?;
-            let bind = link.connection.bind(&self.set_carrier).u32(warehouse).u32(district);
-            bind.u32(order).u32(carrier).run();
-            let customer = link
-                .first(|mut row| row.u32())?
-                .ok_or(Stop::Missing("the order of a new order"))?;
-            let bind = link.connection.bind(&self.set_dates).u32(warehouse).u32(district);
-            bind.u32(order).timestamp_ms(context.now_ms).run();
-            if link.run()? == 0 {
-                return Err(Stop::Missing("the lines of an order"));
-            }
-            key(link, &self.amount);
-            let amount = link
-                .first(|mut row| row.decimal(2))?
-                .ok_or(Stop::Missing("the lines of an order"))?;
-            let bind = link.connection.bind(&self.customer).u32(warehouse).u32(district);
-            bind.u32(customer).decimal(amount, 2).run();
-            one(link.run()?, "the customer of an order")?;
-            reply.delivered[district as usize - 1] = order;
+    ) -> Result<(), Stop> {
+        let Context { warehouse, now_ms, districts } = context;
+        self.work = DeliveryWork { warehouse, carrier, now_ms, ..DeliveryWork::default() };
+        link.group(self, (1 + districts as usize, None), Self::ask_oldest, Self::hear_oldest)?;
+        let count = self.work.count;
+        link.group(self, (PER_ORDER * count, None), Self::ask, Self::hear)?;
+        let commit = ends.of(Outcome::Committed);
+        link.group(
+            self,
+            (count, Some(commit)),
+            |delivery, connection, step| {
+                let Taken { district, customer, amount, .. } = delivery.work.taken[step];
+                let bind = connection.bind(&delivery.customer).u32(delivery.work.warehouse);
+                bind.u32(district).u32(customer).decimal(amount, 2).run();
+            },
+            |_, connection, _| one(connection.done()?, "the customer of an order"),
+        )?;
+        for taken in &self.work.taken[..count] {
+            reply.delivered[taken.district as usize - 1] = taken.order;
         }
-        Ok(Outcome::Committed)
+        Ok(())
+    }
+
+    /// Waits for its turn, then asks each district for its oldest order.
+    fn ask_oldest(&mut self, connection: &mut Connection, step: usize) {
+        let warehouse = self.work.warehouse;
+        if step == 0 {
+            connection.bind(&self.turn).i32(LOCK_CLASS).u32(warehouse).run();
+        } else {
+            connection.bind(&self.oldest).u32(warehouse).u32(step as u32).run();
+        }
+    }
+
+    fn hear_oldest(&mut self, connection: &mut Connection, step: usize) -> Result<(), Stop> {
+        if step == 0 {
+            connection.done()?;
+            return Ok(());
+        }
+        // Clause 2.7.4.2: a district without an undelivered order is skipped, and counted.
+        let order = connection.first(|mut row| row.u32())?;
+        if let Some(order) = order {
+            let district = step as u32;
+            self.work.taken[self.work.count] = Taken { district, order, ..Taken::default() };
+            self.work.count += 1;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, connection: &mut Connection, step: usize) {
+        let DeliveryWork { warehouse, carrier, now_ms, .. } = self.work;
+        let Taken { district, order, .. } = self.work.taken[step / PER_ORDER];
+        let statement = match step % PER_ORDER {
+            0 => &self.delete,
+            1 => &self.set_carrier,
+            2 => &self.set_dates,
+            _ => &self.amount,
+        };
+        let bind = connection.bind(statement).u32(warehouse).u32(district).u32(order);
+        match step % PER_ORDER {
+            1 => bind.u32(carrier).run(),
+            2 => bind.timestamp_ms(now_ms).run(),
+            _ => bind.run(),
+        }
+    }
+
+    fn hear(&mut self, connection: &mut Connection, step: usize) -> Result<(), Stop> {
+        let lines = Stop::Missing("the lines of an order");
+        let taken = &mut self.work.taken[step / PER_ORDER];
+        match step % PER_ORDER {
+            0 => one(connection.done()?, "a new order"),
+            1 => {
+                let customer = connection.first(|mut row| row.u32())?;
+                taken.customer = customer.ok_or(Stop::Missing("the order of a new order"))?;
+                Ok(())
+            }
+            2 if connection.done()? == 0 => Err(lines),
+            2 => Ok(()),
+            _ => {
+                taken.amount = connection.first(|mut row| row.decimal(2))?.ok_or(lines)?;
+                Ok(())
+            }
+        }
     }
 }
 
-/// The statements of Stock-Level.
+/// The statements of Stock-Level, and the question in work.
 pub(super) struct StockLevel {
     next_order: Statement,
     low_stock: Statement,
+    work: LevelWork,
+}
+
+/// The question in work.
+#[derive(Clone, Copy, Default)]
+struct LevelWork {
+    warehouse: u32,
+    district: u32,
+    threshold: u32,
+    next: u32,
+    low: i64,
 }
 
 impl StockLevel {
@@ -217,23 +355,47 @@ impl StockLevel {
                  WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id < $3 AND ol_o_id >= $3 - 20 \
                  AND s_quantity < $4",
             )?,
+            work: LevelWork::default(),
         })
     }
 
     pub fn execute(
         &mut self,
-        link: &mut Link<'_>,
+        (link, ends): (&mut Link<'_>, &Ends),
         context: Context,
         (district, threshold): (u32, u32),
         reply: &mut Reply,
-    ) -> Result<Outcome, Stop> {
+    ) -> Result<(), Stop> {
         let warehouse = context.warehouse;
-        link.connection.bind(&self.next_order).u32(warehouse).u32(district).run();
-        let next = link.first(|mut row| row.u32())?.ok_or(Stop::Missing("a district"))?;
-        let bind = link.connection.bind(&self.low_stock).u32(warehouse).u32(district);
-        bind.u32(next).u32(threshold).run();
-        let low = link.first(|mut row| row.i64())?.ok_or(Stop::Missing("a count"))?;
-        reply.low_stock = low as u32;
-        Ok(Outcome::Committed)
+        self.work = LevelWork { warehouse, district, threshold, ..LevelWork::default() };
+        link.group(
+            self,
+            (1, None),
+            |level, connection, _| {
+                let LevelWork { warehouse, district, .. } = level.work;
+                connection.bind(&level.next_order).u32(warehouse).u32(district).run();
+            },
+            |level, connection, _| {
+                let next = connection.first(|mut row| row.u32())?;
+                level.work.next = next.ok_or(Stop::Missing("a district"))?;
+                Ok(())
+            },
+        )?;
+        link.group(
+            self,
+            (1, Some(ends.of(Outcome::Committed))),
+            |level, connection, _| {
+                let LevelWork { warehouse, district, threshold, next, .. } = level.work;
+                let bind = connection.bind(&level.low_stock).u32(warehouse).u32(district);
+                bind.u32(next).u32(threshold).run();
+            },
+            |level, connection, _| {
+                let low = connection.first(|mut row| row.i64())?;
+                level.work.low = low.ok_or(Stop::Missing("a count"))?;
+                Ok(())
+            },
+        )?;
+        reply.low_stock = self.work.low as u32;
+        Ok(())
     }
 }
