@@ -22,6 +22,7 @@
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 pub mod audit;
+mod censored;
 pub mod consistency;
 pub mod driver;
 mod engine;
@@ -42,6 +43,7 @@ pub mod torture;
 pub mod versions;
 pub mod workload;
 
+pub use censored::Bounds;
 pub use driver::LoadReport;
 pub use engine::{Phase, Span};
 pub use error::Error;
@@ -49,7 +51,9 @@ pub use options::{
     Access, Database, JournalMode, Load, LoadOptions, Options, ServerSettings, SqliteSettings,
     Synchronous,
 };
-pub use result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
+pub use result::{
+    AtLeast, ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes, Verdict,
+};
 pub use run::{framework_cost_ns, load, run, run_in, run_noted, run_observed};
 pub use scale::{DISTRICTS_MAX, Scale};
 pub use workload::{Dataset, Kind, Mix, Own, Workload};

@@ -9,10 +9,13 @@ use events::{Ending, Event, Sink, Step, Warning};
 use stats::Histogram;
 use virtual_time::World;
 
+use crate::censored::Bounds;
 use crate::driver::{Dbms, Lanes, LoadReport, Null};
 use crate::engine::{Gathered, INTERVAL_NS, Phase, Plan, STAGE, Span, Watch, execute};
 use crate::options::{Database, Load, LoadOptions, Options, Synchronous};
-use crate::result::{ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes};
+use crate::result::{
+    AtLeast, ClientOverhead, Cpu, DeliveryResult, KindResult, OltpResult, Series, Sizes, Verdict,
+};
 use crate::workload::nurand::Constants;
 use crate::workload::own::Dialect;
 use crate::workload::{Dataset, Own, Source};
@@ -20,6 +23,9 @@ use crate::{Error, Kind, Scale};
 
 /// A measurement shorter than this carries a warning.
 const SHORT_S: f64 = 30.0;
+
+/// The largest part of the response time that may be the lateness of our own clock.
+const SCHEDULE_SHARE: f64 = 0.1;
 
 const OVERHEAD_METHOD: &str = "of one transaction in sixteen the time outside calls of the DBMS \
     (sqlite3_step and sqlite3_reset; send and receive), over the CPU time of the workers per \
@@ -247,8 +253,15 @@ fn assemble(
     let ledger = &gathered.ledger;
     let kinds = source.dataset().workload().kinds();
     let transactions: Vec<KindResult> = kinds.iter().map(|&k| of_kind(gathered, k)).collect();
-    let new_orders = ledger.of(Kind::NewOrder).map_or(0, |counts| counts.count);
-    let count: u64 = transactions.iter().map(|kind| kind.count).sum();
+    let (new_orders, count) = match options.load {
+        // Those that were due before the measurement are what an overloaded database then does.
+        Load::Open { .. } => (ledger.ended_new_orders, ledger.ended),
+        Load::Closed { .. } => (
+            ledger.of(Kind::NewOrder).map_or(0, |counts| counts.count),
+            transactions.iter().map(|kind| kind.count).sum(),
+        ),
+    };
+    let waiting = transactions.iter().map(|kind| kind.waiting).sum();
     let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
     let mut result = OltpResult {
         schema: 1,
@@ -270,6 +283,7 @@ fn assemble(
         retries: ledger.retries,
         failures: ledger.failures,
         dropped: gathered.queues.dropped,
+        waiting,
         schedule_error_ns: gathered.queues.schedule_error_ns.clone(),
         series: series(options, gathered),
         cpu: cpu(gathered),
@@ -284,8 +298,10 @@ fn assemble(
 
 fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
     let counts = gathered.ledger.of(kind).expect("kinds of the workload are counted");
-    let ms = |q: f64| counts.response_ns.quantile(q) as f64 / 1e6;
+    let bounds = |q: f64| Bounds::of(&counts.response_ns, &counts.waited_ns, q);
+    let ms = |q: f64| bounds(q).least_ns as f64 / 1e6;
     let p90_limit_ms = kind.response_p90_limit_s() * 1e3;
+    let p90_most_ms = bounds(0.9).most_ns.map(|ns| ns as f64 / 1e6);
     KindResult {
         kind,
         count: counts.count,
@@ -294,7 +310,14 @@ fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
         response_ms_p90: ms(0.9),
         response_ms_p99: ms(0.99),
         p90_limit_ms,
-        p90_holds: counts.count == 0 || ms(0.9) <= p90_limit_ms,
+        p90_holds: p90_most_ms.is_some_and(|most| most <= p90_limit_ms),
+        at_least: AtLeast {
+            p50: bounds(0.5).open_ended(),
+            p90: bounds(0.9).open_ended(),
+            p99: bounds(0.99).open_ended(),
+        },
+        waiting: counts.waited_ns.count(),
+        waited_ns: counts.waited_ns.clone(),
         response_ns: counts.response_ns.clone(),
         service_ns: counts.service_ns.clone(),
     }
@@ -303,7 +326,8 @@ fn of_kind(gathered: &Gathered, kind: Kind) -> KindResult {
 fn delivery(gathered: &Gathered) -> DeliveryResult {
     let recorder = &gathered.ledger;
     let counted = recorder.of(Kind::Delivery).map_or(0, |counts| counts.count);
-    let late = recorder.late_deliveries as f64 / counted.max(1) as f64;
+    let waiting = recorder.of(Kind::Delivery).map_or(0, |counts| counts.waited_ns.count());
+    let late = (recorder.late_deliveries + waiting) as f64 / (counted + waiting).max(1) as f64;
     let submit_ns: Histogram = gathered.queues.submit_ns.clone();
     let submit_p90_s = submit_ns.quantile(0.9) as f64 / 1e9;
     let skipped_share = recorder.skipped as f64 / recorder.districts.max(1) as f64;
@@ -442,7 +466,7 @@ fn service_warnings(result: &OltpResult, warn: &mut dyn FnMut(bool, &str, String
     let late: Vec<&str> = result
         .transactions
         .iter()
-        .filter(|kind| !kind.p90_holds)
+        .filter(|kind| kind.p90_verdict() == Verdict::Violated)
         .map(|kind| kind.kind.name())
         .collect();
     warn(
@@ -484,4 +508,67 @@ fn service_warnings(result: &OltpResult, warn: &mut dyn FnMut(bool, &str, String
         format!("{:.0} of {offered:.0} transactions/s were done", result.transactions_per_s),
         "lower the rate: response times grow for as long as this runs",
     );
+    let due = result.due();
+    warn(
+        result.left_a_queue(),
+        "unanswered",
+        format!(
+            "{} of {due} requests had no answer at the end; they count as having taken at least \
+             as long as they had waited",
+            result.waiting
+        ),
+        "lower the rate; percentiles marked '>=' are lower bounds",
+    );
+    schedule_warning(result, warn);
+}
+
+/// An arrival that we queued late was answered late, and it is not the database that was slow.
+fn schedule_warning(result: &OltpResult, warn: &mut dyn FnMut(bool, &str, String, &str)) {
+    let mut response = Histogram::new();
+    for kind in &result.transactions {
+        response.merge(&kind.at_least_ns());
+    }
+    if let Some((name, late, took)) = late_beside(&result.schedule_error_ns, &response) {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        warn(
+            true,
+            "schedule_late",
+            format!(
+                "arrivals were queued late by our own clock: its {name} of {:.2} ms is more than a \
+                 tenth of the response's, {:.2} ms",
+                ms(late),
+                ms(took)
+            ),
+            "run it on a machine with a processor to spare: part of the response is ours",
+        );
+    }
+}
+
+/// The quantile at which our lateness is more than its share of the response: its name and both.
+fn late_beside(late: &Histogram, response: &Histogram) -> Option<(&'static str, u64, u64)> {
+    let both = |(name, q)| (name, late.quantile(q), response.quantile(q));
+    [("median", 0.5), ("99th percentile", 0.99)]
+        .map(both)
+        .into_iter()
+        .find(|&(_, late, took)| took > 0 && late as f64 > SCHEDULE_SHARE * took as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_beyond_a_tenth_of_the_response_is_named() {
+        let all = |ns: u64| {
+            let mut histogram = Histogram::new();
+            histogram.record_n(ns, 1000);
+            histogram
+        };
+        assert_eq!(late_beside(&all(10), &all(100)), None);
+        assert_eq!(late_beside(&all(11), &all(100)), Some(("median", 11, 100)));
+        let mut tail = all(5);
+        tail.record_n(80, 20);
+        assert_eq!(late_beside(&tail, &all(400)), Some(("99th percentile", 80, 400)));
+        assert_eq!(late_beside(&all(5), &Histogram::new()), None);
+    }
 }

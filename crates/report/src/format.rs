@@ -35,6 +35,12 @@ pub fn duration_ns(ns: f64) -> String {
     on_ladder(ns, TIMES)
 }
 
+/// A time given in nanoseconds that may be longer: `>= 38.9 s`.
+pub fn at_least_ns(ns: f64, open_ended: bool) -> String {
+    let text = duration_ns(ns);
+    if open_ended { format!(">= {text}") } else { text }
+}
+
 /// A size given in bytes, in binary units: `512 B`, `4 KiB`, `1.5 MiB`.
 pub fn bytes(bytes: f64) -> String {
     on_ladder(bytes, SIZES)

@@ -14,6 +14,9 @@ const DISK_FULL: &[&str] =
 /// What a line that tells a cause has.
 const CAUSES: &[&str] = &["ERROR", "FATAL", "PANIC", "initdb: error", "parameter \""];
 
+/// How either server tells of damaged data: "corruption", "corrupted".
+const DAMAGE: &str = "corrupt";
+
 /// Lines that an error shows.
 const LINES: usize = 6;
 
@@ -61,8 +64,11 @@ impl Log {
         let telling = |line: &&&str| CAUSES.iter().any(|cause| line.contains(cause));
         let causes: Vec<&str> = lines.iter().filter(telling).copied().collect();
         let chosen = if causes.is_empty() { &lines } else { &causes };
-        let last = &chosen[chosen.len().saturating_sub(LINES)..];
-        if last.is_empty() { "(nothing)".to_owned() } else { last.join(" / ") }
+        let (before, last) = chosen.split_at(chosen.len().saturating_sub(LINES));
+        // What a server says of damaged data stands before all that it then cannot do.
+        let damage = before.iter().find(|line| line.contains(DAMAGE));
+        let shown: Vec<&str> = damage.into_iter().chain(last).copied().collect();
+        if shown.is_empty() { "(nothing)".to_owned() } else { shown.join(" / ") }
     }
 }
 
@@ -89,5 +95,11 @@ mod tests {
             true,
         );
         check("", "1\n2\n3\n4\n5\n6\n7\n", "2 / 3 / 4 / 5 / 6 / 7", false);
+        check(
+            "",
+            "ERROR 0\nERROR corrupted\nERROR 1\nERROR 2\nERROR 3\nERROR 4\nERROR 5\nERROR 6\n",
+            "ERROR corrupted / ERROR 1 / ERROR 2 / ERROR 3 / ERROR 4 / ERROR 5 / ERROR 6",
+            false,
+        );
     }
 }

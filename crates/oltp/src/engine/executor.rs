@@ -134,7 +134,8 @@ pub(crate) fn execute(
     }
     let workers = lanes.writers + lanes.readers;
     let intervals = ((plan.warmup_ns + plan.measure_ns) / INTERVAL_NS) as usize + 1;
-    let ledger = || Mutex::new(Ledger::new(&plan.source, intervals, plan.log_deliveries));
+    let ledger =
+        || Mutex::new(Ledger::new(&plan.source, plan.load, intervals, plan.log_deliveries));
     let shared = Shared {
         plan,
         driver,
@@ -170,7 +171,10 @@ pub(crate) fn execute(
         let ended_ns = shared.window.to_ns.load(Ordering::Relaxed);
         let measured_ns = ended_ns.saturating_sub(plan.warmup_ns);
         let cpu = merge(joined)?;
-        let ledger = shared.ledger();
+        let mut ledger = shared.ledger();
+        if let Load::Open { rate } = plan.load {
+            ledger.unanswered(&users.unanswered(rate.0, plan.warmup_ns..ended_ns));
+        }
         let queues = users.counts();
         let spans =
             std::mem::take(&mut *shared.spans.lock().unwrap_or_else(PoisonError::into_inner));

@@ -12,6 +12,7 @@ use super::cpu::ThreadCpu;
 use super::users::Job;
 use crate::audit::Tally;
 use crate::driver::{MeterTotals, Outcome, Reply};
+use crate::options::Load;
 use crate::workload::input::{Input, Request};
 use crate::workload::{Kind, Source};
 
@@ -32,6 +33,12 @@ impl Window {
     /// Whether something lies wholly inside.
     pub fn holds(&self, begin_ns: u64, end_ns: u64) -> bool {
         begin_ns >= self.from_ns && end_ns <= self.to_ns.load(Ordering::Relaxed)
+    }
+
+    /// What a request without an answer had waited at the end; none where it was due outside.
+    pub fn waited_ns(&self, due_ns: u64) -> Option<u64> {
+        let to_ns = self.to_ns.load(Ordering::Relaxed);
+        (due_ns >= self.from_ns && due_ns < to_ns).then(|| to_ns - due_ns)
     }
 }
 
@@ -58,6 +65,8 @@ pub(crate) struct KindCounts {
     pub rollbacks: u64,
     pub response_ns: Histogram,
     pub service_ns: Histogram,
+    /// What requests without an answer had waited when an open loop ended.
+    pub waited_ns: Histogram,
 }
 
 /// One line of the delivery result log.
@@ -83,17 +92,23 @@ pub(crate) struct Ledger {
     pub districts: u64,
     pub skipped: u64,
     pub late_deliveries: u64,
+    /// Transactions that ended within the measurement, whenever they were due, and the New-Orders
+    /// among them.
+    pub ended: u64,
+    pub ended_new_orders: u64,
     pub transactions: Vec<u32>,
     pub new_orders: Vec<u32>,
     pub log: Option<Vec<DeliveryRecord>>,
     districts_per_warehouse: u32,
     /// Whether the kinds are of an own workload.
     own: bool,
+    /// Whether requests that have no answer at the end count.
+    open_loop: bool,
 }
 
 impl Ledger {
     /// A ledger of a run of this many intervals.
-    pub fn new(source: &Source, intervals: usize, log: bool) -> Self {
+    pub fn new(source: &Source, load: Load, intervals: usize, log: bool) -> Self {
         Self {
             tally: Tally::new(source),
             kinds: vec![KindCounts::default(); source.dataset().workload().codes()],
@@ -104,10 +119,13 @@ impl Ledger {
             districts: 0,
             skipped: 0,
             late_deliveries: 0,
+            ended: 0,
+            ended_new_orders: 0,
             transactions: vec![0; intervals],
             new_orders: vec![0; intervals],
             log: log.then(Vec::new),
             own: matches!(source, Source::Own(_)),
+            open_loop: matches!(load, Load::Open { .. }),
             districts_per_warehouse: source.dataset().scale().map_or(0, |scale| scale.districts),
         }
     }
@@ -138,10 +156,17 @@ impl Ledger {
         if let Request::Delivery { carrier } = input.request {
             self.delivered((job, input.warehouse, carrier), times.end_ns, reply, window);
         }
-        if !window.holds(job.due_ns, times.end_ns) {
-            return;
+        if window.holds(times.end_ns, times.end_ns) {
+            self.ended += 1;
+            self.ended_new_orders += u64::from(job.kind == Kind::NewOrder);
         }
         let kind = &mut self.kinds[job.kind.code()];
+        if !window.holds(job.due_ns, times.end_ns) {
+            if let (true, Some(waited)) = (self.open_loop, window.waited_ns(job.due_ns)) {
+                kind.waited_ns.record(waited);
+            }
+            return;
+        }
         kind.count += 1;
         kind.rollbacks += u64::from(rolled_back);
         kind.response_ns.record(times.end_ns - job.due_ns);
@@ -169,6 +194,13 @@ impl Ledger {
         }
     }
 
+    /// Requests that nobody took before an open loop ended, by the codes of their kinds.
+    pub fn unanswered(&mut self, waited_ns: &[Histogram]) {
+        for (kind, waited) in self.kinds.iter_mut().zip(waited_ns) {
+            kind.waited_ns.merge(waited);
+        }
+    }
+
     /// A transaction that was given up.
     pub fn gave_up(&mut self, input: &Input) {
         self.failures += 1;
@@ -183,6 +215,7 @@ impl Ledger {
             kind.rollbacks += more.rollbacks;
             kind.response_ns.merge(&more.response_ns);
             kind.service_ns.merge(&more.service_ns);
+            kind.waited_ns.merge(&more.waited_ns);
         }
         self.attempts += other.attempts;
         self.retries += other.retries;
@@ -191,6 +224,8 @@ impl Ledger {
         self.districts += other.districts;
         self.skipped += other.skipped;
         self.late_deliveries += other.late_deliveries;
+        self.ended += other.ended;
+        self.ended_new_orders += other.ended_new_orders;
         let add = |a: &mut [u32], b: &[u32]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         add(&mut self.transactions, &other.transactions);
         add(&mut self.new_orders, &other.new_orders);

@@ -18,6 +18,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -103,8 +104,8 @@ pub(crate) struct QueueCounts {
     pub backpressured: u64,
     pub dropped: u64,
     pub submit_ns: Histogram,
-    /// How late arrivals of an open loop were queued: the clock's own error, not the waiting for a
-    /// worker.
+    /// How late arrivals of an open loop were queued although a worker was free: the clock's own
+    /// error, not the waiting for a worker.
     pub schedule_error_ns: Histogram,
 }
 
@@ -137,6 +138,11 @@ struct State {
     /// Whether a sleeper wakes when the next request is due.
     timekeeper: bool,
     arrivals: u64,
+    /// Since when at least one worker has waited for something to do; see [`Users::admit`].
+    idle_from_ns: Option<u64>,
+    /// Arrivals of an open loop that were dropped, by kind: how long before the planned end they
+    /// were due.
+    dropped_before_end: Vec<Histogram>,
     stopped: bool,
     counts: QueueCounts,
 }
@@ -159,6 +165,8 @@ impl Users {
             read_sleepers: 0,
             timekeeper: false,
             arrivals: 0,
+            idle_from_ns: None,
+            dropped_before_end: vec![Histogram::new(); source.dataset().workload().codes()],
             stopped: false,
             counts: QueueCounts::default(),
         };
@@ -226,11 +234,15 @@ impl Users {
             if state.stopped || now >= self.clock.end_ns {
                 return None;
             }
-            self.admit(&mut state, now);
+            self.admit(&mut state, now, false);
             if let Some(job) = self.take(&mut state, lane) {
+                if state.write_sleepers + state.read_sleepers == 0 {
+                    state.idle_from_ns = None;
+                }
                 self.appoint(&state);
                 return Some(job);
             }
+            state.idle_from_ns.get_or_insert(now);
             if let Time::Virtual(world) = &self.clock.time {
                 let due = state.timers.peek().map_or(u64::MAX, |Reverse((due, _))| *due);
                 drop(state);
@@ -292,19 +304,22 @@ impl Users {
         Some(job)
     }
 
-    /// Moves everything that is due into the queues.
-    fn admit(&self, state: &mut State, now: u64) {
+    /// Moves everything that is due into the queues; `freed` says that a worker has just ended a
+    /// request, which may let others start.
+    fn admit(&self, state: &mut State, now: u64, freed: bool) {
+        let mut news = freed;
         while let Some(&Reverse((due, terminal))) = state.timers.peek() {
             if due > now {
                 break;
             }
             state.timers.pop();
+            news = true;
             match self.load {
                 Load::Closed { .. } => self.ask(state, terminal, due, now),
                 Load::Open { rate } => self.arrive(state, due, now, rate.0),
             }
         }
-        self.wake(state);
+        self.wake(state, news);
     }
 
     /// A terminal's request is due.
@@ -317,17 +332,25 @@ impl Users {
     }
 
     /// A request arrives from outside: it goes to a terminal in turn, which does not wait for it.
+    ///
+    /// While all workers are busy nobody looks at the clock, and nobody is kept waiting by that: an
+    /// arrival is late from the moment on at which it was due and a worker was free.
     fn arrive(&self, state: &mut State, due_ns: u64, now: u64, rate: f64) {
         state.arrivals += 1;
         if due_ns >= self.clock.measure_from_ns {
-            state.counts.schedule_error_ns.record(now - due_ns);
+            let free_ns = state.idle_from_ns.unwrap_or(now);
+            state.counts.schedule_error_ns.record(now.saturating_sub(free_ns.max(due_ns)));
         }
         state.timers.push(Reverse((self.next_arrival(due_ns, state.arrivals, rate), 0)));
+        let terminal = (state.arrivals % state.terminals.len() as u64) as u32;
         if state.write.len() + state.read.len() >= OPEN_QUEUE_MAX {
             state.counts.dropped += 1;
+            if due_ns >= self.clock.measure_from_ns {
+                let code = state.terminals[terminal as usize].1.code();
+                state.dropped_before_end[code].record(self.clock.end_ns.saturating_sub(due_ns));
+            }
             return;
         }
-        let terminal = (state.arrivals % state.terminals.len() as u64) as u32;
         let (sequence, kind) = state.terminals[terminal as usize];
         self.submit(state, (terminal, sequence, kind), due_ns, now);
         let next = sequence + 1;
@@ -397,12 +420,13 @@ impl Users {
         if job.terminal_waits {
             self.think(&mut state, job.terminal, now);
         }
-        self.admit(&mut state, now);
+        self.admit(&mut state, now, true);
     }
 
-    /// Wakes sleeping workers whose lane has something to do.
-    fn wake(&self, state: &State) {
-        if let Time::Virtual(world) = &self.clock.time {
+    /// Wakes sleeping workers whose lane has something to do. In virtual time only where there is
+    /// `news`: two workers without work would wake each other for ever, and time stood still.
+    fn wake(&self, state: &State, news: bool) {
+        if let (Time::Virtual(world), true) = (&self.clock.time, news) {
             world.wake();
         }
         if state.write_sleepers > 0 && !state.write.is_empty() {
@@ -423,6 +447,43 @@ impl Users {
     /// Whether the run was ended.
     pub fn stopped(&self) -> bool {
         self.lock().stopped
+    }
+
+    /// After the end of an open loop: what the requests that no worker took had waited by then, by
+    /// the codes of their kinds. Dropped ones are among them, and those that were due while all
+    /// workers were busy and nobody looked at the clock.
+    pub fn unanswered(&self, rate: f64, measured_ns: Range<u64>) -> Vec<Histogram> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let mut waited = vec![Histogram::new(); state.dropped_before_end.len()];
+        let mut count = |kind: Kind, due_ns: u64| {
+            if measured_ns.contains(&due_ns) {
+                waited[kind.code()].record(measured_ns.end - due_ns);
+            }
+        };
+        for job in state.write.iter().chain(&state.read) {
+            count(job.kind, job.due_ns);
+        }
+        while let Some(&Reverse((due_ns, _))) = state.timers.peek()
+            && due_ns < measured_ns.end
+        {
+            state.timers.pop();
+            state.arrivals += 1;
+            state.timers.push(Reverse((self.next_arrival(due_ns, state.arrivals, rate), 0)));
+            let terminal = (state.arrivals % state.terminals.len() as u64) as u32;
+            let (sequence, kind) = state.terminals[terminal as usize];
+            count(kind, due_ns);
+            let next = self.source.kind_at(terminal, sequence + 1, due_ns).0;
+            state.terminals[terminal as usize] = (sequence + 1, next);
+        }
+        // Of a run that its user ended early: they were due that much less before its end.
+        let early_ns = self.clock.end_ns.saturating_sub(measured_ns.end);
+        for (waited, dropped) in waited.iter_mut().zip(&state.dropped_before_end) {
+            for (ns, times) in dropped.buckets() {
+                waited.record_n(ns.saturating_sub(early_ns), times);
+            }
+        }
+        waited
     }
 
     /// What the queues have seen so far.
@@ -463,7 +524,7 @@ mod tests {
     #[test]
     fn a_terminal_without_think_time_always_has_one_request() {
         let users = users(Mix::new([1.0, 1.0, 1.0, 0.0, 1.0]).unwrap(), 7, Load::default(), true);
-        users.admit(&mut users.lock(), u64::MAX / 2);
+        users.admit(&mut users.lock(), u64::MAX / 2, false);
         for round in 0..1000 {
             let lane = if users.lock().write.is_empty() { Lane::Read } else { Lane::Write };
             let job = users.next(lane, &Meter::default()).unwrap();
@@ -476,7 +537,7 @@ mod tests {
     #[test]
     fn deferred_deliveries_free_their_terminal_until_the_queue_is_full() {
         let users = users(Mix::new([0.0, 0.0, 0.0, 1.0, 0.0]).unwrap(), 2, Load::default(), true);
-        users.admit(&mut users.lock(), u64::MAX / 2);
+        users.admit(&mut users.lock(), u64::MAX / 2, false);
         // 64 deferred, then each of the two terminals waits with one more.
         assert_eq!(queued(&users), 66);
         let counts = users.counts();
@@ -490,7 +551,7 @@ mod tests {
     #[test]
     fn without_overlap_the_gate_keeps_the_order_of_arrival() {
         let users = users(Mix::new([1.0, 0.0, 1.0, 0.0, 0.0]).unwrap(), 40, Load::default(), false);
-        users.admit(&mut users.lock(), u64::MAX / 2);
+        users.admit(&mut users.lock(), u64::MAX / 2, false);
         let mut last = 0;
         for _ in 0..500 {
             let (write, read) = {
@@ -531,8 +592,55 @@ mod tests {
     fn open_loop_arrivals_keep_their_rate_whatever_is_answered() {
         let load = Load::Open { rate: Rate(1000.0) };
         let users = users(Mix::NORMAL, 10, load, true);
-        users.admit(&mut users.lock(), 20_000_000_000);
+        users.admit(&mut users.lock(), 20_000_000_000, false);
         // 20,000 expected, standard deviation 141.
         assert!((19_300..20_700).contains(&queued(&users)), "{}", queued(&users));
+    }
+
+    /// Nobody is late for a worker that does not exist: only while one is free does the clock run.
+    #[test]
+    fn arrivals_are_late_only_while_a_worker_is_free() {
+        let late_ns = |idle_from_ns: Option<u64>| {
+            let users = users(Mix::NORMAL, 10, Load::Open { rate: Rate(1000.0) }, true);
+            users.lock().idle_from_ns = idle_from_ns;
+            users.admit(&mut users.lock(), 1_000_000_000, false);
+            users.counts().schedule_error_ns
+        };
+        let (busy, free, freed) = (late_ns(None), late_ns(Some(0)), late_ns(Some(900_000_000)));
+        assert!(busy.count() > 800 && busy.count() == free.count(), "{}", busy.count());
+        assert_eq!((busy.max(), freed.max()), (0, 100_000_000));
+        // Due all through the second, and found at its end.
+        assert!(free.max() > 900_000_000 && free.quantile(0.5) > 400_000_000);
+    }
+
+    #[test]
+    fn what_nobody_took_is_unanswered_seen_or_not() {
+        let users = users(Mix::NORMAL, 10, Load::Open { rate: Rate(1000.0) }, true);
+        // Half of the time is looked at, three requests are taken, then all workers are busy.
+        users.admit(&mut users.lock(), 10_000_000_000, false);
+        let lane = Lane::Write;
+        let taken = (0..3).map(|_| users.next(lane, &Meter::default()).unwrap());
+        assert!(taken.last().unwrap().due_ns < 1_000_000_000);
+        let waited = users.unanswered(1000.0, 1_000_000_000..20_000_000_000);
+        let mut all = Histogram::new();
+        for waited in &waited {
+            all.merge(waited);
+        }
+        // 19,000 expected, standard deviation 138; the last is due when the run ends.
+        assert!((18_300..19_700).contains(&all.count()), "{}", all.count());
+        assert!(all.max() > 18_900_000_000 && all.min() < 100_000_000, "{all:?}");
+        let share = waited[Kind::NewOrder.code()].count() as f64 / all.count() as f64;
+        assert!((0.43..0.47).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn dropped_arrivals_are_unanswered_too() {
+        let users = users(Mix::NORMAL, 10, Load::Open { rate: Rate(200_000.0) }, true);
+        users.admit(&mut users.lock(), 6_000_000_000, false);
+        let dropped = users.counts().dropped;
+        assert!(dropped > 100_000, "{dropped}");
+        let waited = users.unanswered(200_000.0, 0..6_000_000_000);
+        let all: u64 = waited.iter().map(Histogram::count).sum();
+        assert_eq!(all, users.lock().arrivals);
     }
 }

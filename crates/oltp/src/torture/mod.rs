@@ -12,6 +12,7 @@
 //! servers, durable ones and ones that must be caught (`tests/it/torture.rs`).
 
 mod ask;
+mod finding;
 mod herd;
 mod ledger;
 mod options;
@@ -23,6 +24,7 @@ use dbms::lossy::Fate;
 use dbms::{Instance, Login, System};
 use events::{Ending, Event, Sink, Step};
 
+pub use finding::Finding;
 pub use options::{Loss, TortureOptions};
 pub use result::{CycleResult, TortureResult};
 
@@ -157,6 +159,7 @@ impl Torture<'_> {
             lost: 0,
             unasked: 0,
             damage: None,
+            finding: None,
             conditions: Vec::new(),
             interrupted: false,
             notes: notes(self.options),
@@ -171,6 +174,7 @@ impl Torture<'_> {
             let (cycle, interrupted, damage) = self.cycle(number, sink)?;
             result.add(cycle);
             result.interrupted = interrupted;
+            result.finding = damage.as_ref().and_then(|damage| Finding::of(self.options, damage));
             result.damage = damage;
             // What comes after a loss proves nothing more.
             if result.interrupted || !result.passed() {

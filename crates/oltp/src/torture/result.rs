@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::TortureOptions;
+use super::{Finding, TortureOptions};
 use crate::consistency::ConditionResult;
 
 /// One cycle: load, kill, recovery, look.
@@ -58,6 +58,9 @@ pub struct TortureResult {
     pub unasked: u64,
     /// Why the server did not come back, or its data could not be read.
     pub damage: Option<String>,
+    /// What the damage is, where it is known.
+    #[serde(default)]
+    pub finding: Option<Finding>,
     /// The workload's conditions at the end; empty where damage or a stop prevented the check.
     pub conditions: Vec<ConditionResult>,
     /// The user stopped it.

@@ -143,10 +143,43 @@ fn an_open_loop_keeps_its_rate_and_counts_queueing() {
     let count: u64 = result.transactions.iter().map(|kind| kind.count).sum();
     assert!((20..290).contains(&count), "{count}");
     assert_eq!(result.dropped, 0);
-    // Every arrival of the measurement was timed, answered or not; a busy machine may be late.
+    // Every arrival of the measurement is in the account, answered or not.
+    assert!((140..260).contains(&result.due()) && result.due() >= count, "{count}");
     let timed = result.schedule_error_ns.count();
     assert!((140..260).contains(&timed) && timed >= count, "{timed} {count}");
     assert!(result.schedule_error_ns.quantile(0.5) < 50_000_000, "{result:?}");
+}
+
+/// Far more than SQLite does: what waits at the end counts, and nothing is said to hold.
+#[test]
+fn an_overloaded_open_loop_counts_what_waits() {
+    let database = Database::new(Scale::miniature(1));
+    let mut options = options(&database);
+    options.database.sqlite_mut().unwrap().synchronous = Synchronous::Off;
+    let rate = 100_000.0;
+    options.load = Load::Open { rate: Rate(rate) };
+    options.warmup = Nanos(300_000_000);
+    options.measure = Nanos(1_100_000_000);
+    let result = run(&options, &events::Quiet).unwrap();
+    let expected = rate * result.measured_s;
+    let off = (result.due() as f64 - expected) / expected.sqrt();
+    assert!(off.abs() < 5.0, "{} due, {expected} expected", result.due());
+    assert!(result.waiting > result.due() / 2, "{} of {}", result.waiting, result.due());
+    let new_order = result.of(Kind::NewOrder).unwrap();
+    assert!(new_order.at_least.p50 && new_order.at_least.p99 && !new_order.p90_holds);
+    assert_eq!(new_order.p90_verdict(), oltp::Verdict::Unknown);
+    // By the waiting alone: uniform over 1.1 s.
+    assert!(new_order.response_ms_p90 > 0.85 * 1100.0, "{}", new_order.response_ms_p90);
+    assert!(!result.passed() && !result.delivery.holds);
+    // What was due in the warm-up is done in the measurement, and is work all the same.
+    assert!(result.transactions_per_s > 100.0, "{}", result.transactions_per_s);
+    for code in ["overload", "unanswered"] {
+        assert!(result.warnings.iter().any(|warning| warning.code == code), "{code}");
+    }
+    let back: oltp::OltpResult =
+        serde_json::from_str(&serde_json::to_string(&result).unwrap()).unwrap();
+    assert_eq!(back.waiting, result.waiting);
+    assert_eq!(back.transactions[0].waited_ns, new_order.waited_ns);
 }
 
 #[test]

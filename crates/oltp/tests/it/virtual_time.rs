@@ -6,9 +6,9 @@ use std::sync::Arc;
 use capture::sqlite::{Session, SessionOptions, VFS_NAME, register};
 use model::Device;
 use oltp::workload::commit::CommitScale;
-use oltp::{Dataset, LoadOptions, OltpResult, Options, Scale, SqliteSettings, Workload};
+use oltp::{Dataset, Load, LoadOptions, OltpResult, Options, Scale, SqliteSettings, Workload};
 use trace::{Op, Request};
-use units::Nanos;
+use units::{Nanos, Rate};
 use virtual_time::{Computing, Settings, World};
 
 /// Reads and writes take 100 us, flushes 1 ms, any number at a time.
@@ -74,6 +74,37 @@ fn a_commit_takes_its_write_and_its_flush_and_the_database_stays() {
     // Connections that close at the same time may leave a log behind, without a byte in it.
     let log = directory.path().join("commit_rows.db-wal");
     assert_eq!(log.metadata().map_or(0, |file| file.len()), 0);
+}
+
+/// Workers without work wait for the next arrival; they do not wake each other for ever. The
+/// responses are those of a queue with one server and constant service, M/D/1: at a load of 0.33
+/// half of the requests meet nobody (Kleinrock, Queueing Systems 1, section 5.5), and the mean wait
+/// is 1.1 ms x 0.33 / (2 x 0.67).
+#[test]
+fn an_open_loop_that_is_not_busy_waits_for_arrivals() {
+    let directory = tempfile::tempdir().unwrap();
+    let settings = settings(directory.path());
+    let dataset = Dataset::Commit(CommitScale { rows: 100 });
+    let database = oltp::Database::Sqlite(SqliteSettings { vfs: None, ..settings.clone() });
+    oltp::load(&LoadOptions { database, dataset, seed: 1 }, &events::Quiet).unwrap();
+    let options = Options {
+        workload: Workload::Commit,
+        dataset: Some(dataset),
+        database: oltp::Database::Sqlite(settings),
+        users: 4,
+        load: Load::Open { rate: Rate(300.0) },
+        warmup: Nanos(1_000_000_000),
+        measure: Nanos(60_000_000_000),
+        ..Options::default()
+    };
+    let result = run(directory.path(), &options, Computing::Nothing);
+    let kind = result.transactions.iter().find(|kind| kind.count > 0).unwrap();
+    // 18,000 expected, standard deviation 134.
+    assert!((17_400..18_600).contains(&result.due()), "{}", result.due());
+    assert!((kind.response_ms_p50 - 1.1).abs() < 0.05, "{}", kind.response_ms_p50);
+    let wait_ms = kind.response_ns.mean() / 1e6 - 1.1;
+    assert!((wait_ms - 0.27).abs() < 0.05, "{wait_ms}");
+    assert_eq!(result.schedule_error_ns.max(), 0, "virtual clocks are never late");
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Measured {
 
     fn of(result: &oltp::OltpResult) -> Self {
         let quantiles =
-            |kind: &KindResult| [0.5, 0.9, 0.99, 0.999].map(|q| kind.response_ns.quantile(q));
+            |kind: &KindResult| [0.5, 0.9, 0.99, 0.999].map(|q| kind.response_quantile(q).0);
         let seen = result.transactions.iter().filter(|kind| kind.count > 0);
         Self {
             dbms: result.dbms.clone(),

@@ -260,15 +260,15 @@ impl Place {
 impl Figures {
     /// Of a measured run.
     pub fn of(result: &OltpResult) -> Self {
-        let kinds = result.transactions.iter().filter(|kind| !kind.response_ns.is_empty());
+        let kinds = result.transactions.iter().filter(|kind| kind.count + kind.waiting > 0);
         let ms = |ns: u64| ns as f64 / 1e6;
         Self {
             transactions_per_min: result.transactions_per_s * 60.0,
             kinds: kinds
                 .map(|kind| KindFigures {
                     kind: kind.kind.name().to_owned(),
-                    p50_ms: ms(kind.response_ns.quantile(0.5)),
-                    p99_ms: ms(kind.response_ns.quantile(0.99)),
+                    p50_ms: ms(kind.response_quantile(0.5).0),
+                    p99_ms: ms(kind.response_quantile(0.99).0),
                 })
                 .collect(),
         }

@@ -32,7 +32,7 @@ fn rate_within(runs: &[Run], counts: fn(&oltp::Series) -> &[u32], unit: f64) -> 
 /// deviations of a binomial below and above (transactions of a run are not independent, so three).
 fn p90_within(runs: &[Run], kind: Kind) -> Option<(f64, f64)> {
     let mut all = stats::Histogram::default();
-    runs.iter().filter_map(|run| run.result.of(kind)).for_each(|of| all.merge(&of.response_ns));
+    runs.iter().filter_map(|run| run.result.of(kind)).for_each(|of| all.merge(&of.at_least_ns()));
     let count = all.count() as f64;
     let off = 3.0 * (0.9 * 0.1 / count).sqrt();
     let at = |share: f64| all.quantile(share) as f64 / 1e6;

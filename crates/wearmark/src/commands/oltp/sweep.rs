@@ -150,12 +150,15 @@ fn text(set: &RunSet, setting: &str) -> String {
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for run in &set.runs {
         let result = &run.result;
-        let main = result.transactions.first().map_or(0.0, |kind| kind.response_ms_p90);
+        let p90 = result.transactions.first().map_or_else(
+            || "-".to_owned(),
+            |kind| format::at_least_ns(1e6 * kind.response_ms_p90, kind.at_least.p90),
+        );
         rows.push(vec![
             run.at.clone(),
             format::count(result.transactions_per_s),
             format::count(result.new_orders_per_min),
-            format::duration_ns(main * 1e6),
+            p90,
             format::duration_ns(run.client_us() * 1e3),
             run.server_us().map_or_else(|| "-".to_owned(), |us| format::duration_ns(us * 1e3)),
             if result.audit.passed { "passed" } else { "FAILED" }.to_owned(),

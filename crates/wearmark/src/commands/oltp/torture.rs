@@ -100,6 +100,9 @@ fn text(result: &TortureResult) -> String {
     let violated = violated.map(|c| format!("condition {} is violated: {}", c.number, c.states));
     let findings = examples.cloned().chain(result.damage.clone()).chain(violated);
     findings.take(ROWS_MAX).for_each(|line| text.push_str(&format!("  {line}\n")));
+    if let Some(finding) = result.finding {
+        text.push_str(&format!("  known: {}\n", finding.means()));
+    }
     for note in &result.notes {
         text.push_str(&format!("note: {note}\n"));
     }
