@@ -64,7 +64,15 @@ fn allowed(expression: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::allowed;
+    use super::{ALLOWED, allowed};
+
+    #[test]
+    fn cargo_deny_allows_the_same() {
+        let text = std::fs::read_to_string(crate::root().join("deny.toml")).unwrap();
+        let list = text.split_once("allow = [").unwrap().1.split_once(']').unwrap().0;
+        let list: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        assert_eq!(list, ALLOWED);
+    }
 
     #[test]
     fn expressions_are_understood() {

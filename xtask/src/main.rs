@@ -1,9 +1,12 @@
-//! Automation: `cargo xtask test | tidy | licences | reference | bars`.
+//! Automation: `cargo xtask test | tidy | wrap | links | book | ...`.
 //!
 //! `test` is the one test command; the others are its parts, or report figures.
 
 mod bars;
+mod book;
 mod licences;
+mod lines;
+mod links;
 mod reference;
 mod suite;
 mod tidy;
@@ -18,7 +21,12 @@ usage: cargo xtask COMMAND
 
   test [CRATE...]   everything that must pass: format, tidy, licences, reference, lints, tests;
                     with names, the format, lints and tests of these crates
-  tidy              structure: arrows between crates point inward, inner crates stay pure
+  tidy              structure (arrows between crates point inward, inner crates stay pure) and
+                    style (no line is too long, no word that only this project knows)
+  elsewhere         the inner crates compile for other systems whose targets are installed
+  wrap              breaks lines of Markdown and TOML that are too long for 'tidy'
+  links             links between our pages lead somewhere
+  book              docs/ as a static site with search, by mdBook, in target/book
   licences          licences of all dependencies are on the list
   reference         writes docs/reference from the program itself; 'test' checks it
   bars [AREA[/PART]...]
@@ -32,6 +40,10 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["test", crates @ ..] => format().and_then(|()| suite::run(crates)),
         ["tidy"] => tidy::check(),
+        ["links"] => links::check(&root()),
+        ["book"] => book::build(),
+        ["elsewhere"] => suite::elsewhere(&mut suite::Outcome::default()),
+        ["wrap"] => lines::wrap(&root()),
         ["licences"] => licences::check(),
         ["reference"] => reference::write(),
         ["bars", areas @ ..] => bars::measure(areas),
@@ -83,5 +95,6 @@ fn test() -> anyhow::Result<()> {
     format()?;
     tidy::check()?;
     licences::check()?;
+    links::check(&root())?;
     suite::run(&[])
 }

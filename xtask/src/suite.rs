@@ -28,7 +28,7 @@ struct Program {
 
 /// What the tests said.
 #[derive(Default)]
-struct Outcome {
+pub struct Outcome {
     passed: u64,
     /// `program: test`, with what it printed.
     failed: Vec<(String, String)>,
@@ -49,7 +49,14 @@ pub fn run(crates: &[&str]) -> anyhow::Result<()> {
     for program in &programs {
         run_program(program, &mut outcome)?;
     }
+    for example in &examples(crates)? {
+        run_example(example, &mut outcome)?;
+    }
     documentation(crates, &mut outcome)?;
+    if crates.is_empty() {
+        pages(&mut outcome)?;
+        elsewhere(&mut outcome)?;
+    }
     report(&outcome)
 }
 
@@ -64,17 +71,31 @@ fn chosen(crates: &[&str]) -> Vec<String> {
 /// Builds every target with clippy as the compiler: a lint fails the build, and nothing is
 /// compiled twice.
 fn build(crates: &[&str]) -> anyhow::Result<Vec<Program>> {
+    built(&["test", "--no-run", "--all-targets"], crates, program)
+}
+
+/// Builds the examples as programs: among all targets they are built as tests only.
+fn examples(crates: &[&str]) -> anyhow::Result<Vec<Program>> {
+    built(&["build", "--examples"], crates, example)
+}
+
+/// What `cargo` builds with clippy as the compiler, and `of` takes.
+fn built(
+    arguments: &[&str],
+    crates: &[&str],
+    of: fn(&str) -> Option<Program>,
+) -> anyhow::Result<Vec<Program>> {
     let mut command = Command::new("cargo");
-    command.args(["test", "--no-run", "--all-targets", "--locked"]).args(chosen(crates));
+    command.args(arguments).arg("--locked").args(chosen(crates));
     command.arg("--message-format=json-render-diagnostics").current_dir(crate::root());
     lint(&mut command);
-    println!("$ cargo test --no-run --all-targets, with clippy as the compiler");
+    println!("$ cargo {}, with clippy as the compiler", arguments.join(" "));
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     if !output.status.success() {
-        bail!("the build of the tests failed ({}); what is wrong stands above", output.status);
+        bail!("the build failed ({}); what is wrong is printed above", output.status);
     }
     let text = String::from_utf8(output.stdout)?;
-    let mut programs: Vec<Program> = text.lines().filter_map(program).collect();
+    let mut programs: Vec<Program> = text.lines().filter_map(of).collect();
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(programs)
 }
@@ -92,18 +113,60 @@ fn lint(command: &mut Command) {
 
 /// The test program that a line of cargo's messages announces.
 fn program(line: &str) -> Option<Program> {
-    let message: Value = serde_json::from_str(line).ok()?;
-    let executable = PathBuf::from(message["executable"].as_str()?);
-    let kind = message["target"]["kind"][0].as_str()?;
-    let is_test = message["profile"]["test"].as_bool()? && kind != "bench" && kind != "example";
-    if !is_test || message["reason"] != "compiler-artifact" {
-        return None;
+    let built = Built::parse(line)?;
+    (built.is_test && built.kind != "bench" && built.kind != "example").then_some(built.program)
+}
+
+/// The example of a library that a line of cargo's messages announces. Those of edge crates measure
+/// something, and want to be told what.
+fn example(line: &str) -> Option<Program> {
+    let built = Built::parse(line)?;
+    let is_library = EXAMPLES.contains(&built.program.package.as_str());
+    (!built.is_test && built.kind == "example" && is_library).then_some(built.program)
+}
+
+/// Crates whose examples need no argument, take seconds and check what they compute.
+const EXAMPLES: &[&str] = &["formats", "model", "report", "sim"];
+
+/// An executable that cargo built.
+struct Built {
+    program: Program,
+    kind: String,
+    is_test: bool,
+}
+
+impl Built {
+    fn parse(line: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(line).ok()?;
+        if message["reason"] != "compiler-artifact" {
+            return None;
+        }
+        let executable = PathBuf::from(message["executable"].as_str()?);
+        let kind = message["target"]["kind"][0].as_str()?.to_owned();
+        let is_test = message["profile"]["test"].as_bool()?;
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
+        let package = folder.file_name()?.to_str()?.to_owned();
+        let target = message["target"]["name"].as_str()?;
+        let name = match kind.as_str() {
+            "test" | "example" => format!("{package}/{target}"),
+            _ => package.clone(),
+        };
+        Some(Self { program: Program { name, package, executable, folder }, kind, is_test })
     }
-    let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf();
-    let package = folder.file_name()?.to_str()?.to_owned();
-    let target = message["target"]["name"].as_str()?;
-    let name = if kind == "test" { format!("{package}/{target}") } else { package.clone() };
-    Some(Program { name, package, executable, folder })
+}
+
+/// Runs an example, which checks itself and ends with an error where it finds something wrong.
+fn run_example(example: &Program, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let (text, ended) = output(example, &[])?;
+    let said = if ended { "ended well" } else { "FAILED" };
+    println!("{:<32} {said} {:>7.1} s", example.name, began.elapsed().as_secs_f64());
+    if ended {
+        outcome.passed += 1;
+    } else {
+        outcome.failed.push((format!("example {}", example.name), text));
+    }
+    Ok(())
 }
 
 /// Runs a program; tests that fail are run once more, alone.
@@ -191,6 +254,53 @@ fn documentation(crates: &[&str], outcome: &mut Outcome) -> anyhow::Result<()> {
     outcome.passed += said.passed;
     if !output.status.success() {
         outcome.failed.push(("examples in documentation".into(), text.into_owned()));
+    }
+    Ok(())
+}
+
+/// The pages that `cargo doc` makes, warnings as errors.
+fn pages(outcome: &mut Outcome) -> anyhow::Result<()> {
+    println!("$ cargo doc, warnings as errors");
+    let mut command = Command::new("cargo");
+    command.args(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    command.env("RUSTDOCFLAGS", "-Dwarnings").current_dir(crate::root());
+    let output = command.output().context("cannot start cargo")?;
+    if output.status.success() {
+        outcome.passed += 1;
+    } else {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        outcome.failed.push(("cargo doc".into(), text));
+    }
+    Ok(())
+}
+
+/// Systems that inner crates must compile for, besides this one.
+const ELSEWHERE: &[&str] =
+    &["wasm32-unknown-unknown", "x86_64-apple-darwin", "x86_64-pc-windows-msvc"];
+
+/// Checks the inner crates for the systems whose targets are installed.
+pub fn elsewhere(outcome: &mut Outcome) -> anyhow::Result<()> {
+    let installed = Command::new("rustup").args(["target", "list", "--installed"]).output();
+    let installed = installed.map_or_else(|_| Vec::new(), |output| output.stdout);
+    let installed = String::from_utf8(installed)?;
+    for target in ELSEWHERE {
+        if !installed.lines().any(|line| line == *target) {
+            println!("skipped: the target {target} is not installed");
+            let reason = format!("the target {target} is not installed");
+            outcome.skipped.entry(reason).or_default().push("inner crates elsewhere".into());
+            continue;
+        }
+        let mut command = Command::new("cargo");
+        command.args(["check", "--locked", "--quiet", "--target", target]);
+        command.args(chosen(crate::tidy::INNER)).current_dir(crate::root());
+        println!("$ cargo check --target {target}, inner crates");
+        let output = command.output().context("cannot start cargo")?;
+        if output.status.success() {
+            outcome.passed += 1;
+        } else {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            bail!("the inner crates do not compile for {target}:\n{text}");
+        }
     }
     Ok(())
 }
@@ -300,7 +410,7 @@ fn forbidden<'a>(required: &str, reasons: impl Iterator<Item = &'a String>) -> V
 
 #[cfg(test)]
 mod tests {
-    use super::{Said, forbidden, program, section};
+    use super::{Said, example, forbidden, program, section};
 
     const TEXT: &str = "\
 running 3 tests
@@ -352,5 +462,11 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         let found = program(&line.replace('\n', "")).unwrap();
         assert_eq!((found.name.as_str(), found.package.as_str()), ("sim/it", "sim"));
         assert!(program(&line.replace("\"test\":true", "\"test\":false")).is_none());
+        assert!(example(&line.replace('\n', "")).is_none());
+        let line = line.replace("\"test\":true", "\"test\":false").replace('\n', "");
+        let line = line.replace("[\"test\"]", "[\"example\"]");
+        assert_eq!(example(&line).expect("of a library").name, "sim/it");
+        assert!(program(&line).is_none());
+        assert!(example(&line.replace("crates/sim", "crates/probe")).is_none());
     }
 }

@@ -67,6 +67,10 @@ pub struct Choice {
     pub ranked: Vec<Ranked>,
     /// The cheapest of those that keep the limit.
     pub best: Option<String>,
+    /// The cheapest of those whose figure keeps the limit, whatever its interval: the answer by the
+    /// figures alone, where [`Choice::best`] is the one that is sure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely: Option<String>,
     /// Others that may be as cheap: their intervals overlap with that of the best.
     pub may_be_as_good: Vec<String>,
     /// Why no best is named; empty where one is.
@@ -143,13 +147,24 @@ pub fn choose(offers: &[Offer], limit_ms: Option<f64>) -> Result<Choice, Error> 
         let others = priced[1..].iter().filter(|(_, cost)| cost.low <= best.high);
         others.map(|(name, _)| name.clone()).collect()
     });
+    let by_figures = |ranked: &&Ranked| match (ranked.offer.p99_ms, limit_ms) {
+        (_, None) => true,
+        (Some(p99), Some(limit)) => p99.value <= limit,
+        (None, Some(_)) => false,
+    };
+    let likely = ranked
+        .iter()
+        .filter(by_figures)
+        .filter_map(|ranked| Some((ranked.per_million?.value, &ranked.offer.name)))
+        .min_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)))
+        .map(|(_, name)| name.clone());
     let cannot_be_told = match (&best, ranked.iter().any(|ranked| ranked.per_million.is_some())) {
         (Some(_), _) => String::new(),
         (None, false) => "no offer has a price".to_owned(),
         (None, true) => "no offer with a price is sure to keep the limit".to_owned(),
     };
     let best = best.map(|(name, _)| name.clone());
-    Ok(Choice { ranked, best, may_be_as_good, cannot_be_told })
+    Ok(Choice { ranked, best, likely, may_be_as_good, cannot_be_told })
 }
 
 fn rank(offer: &Offer, offers: &[Offer], limit_ms: Option<f64>) -> Ranked {
@@ -208,7 +223,10 @@ mod tests {
         assert!((cost - 4.0 / (1000.0 * MINUTES_PER_MONTH) * 1e6).abs() < 1e-12, "{cost}");
         // Half of what is predicted is 8 in the place of 4, and still less than 9.
         assert!(choice.ranked[0].best_if_half);
+        // 10 ms, between 9 and 11, keeps the limit by its figure alone.
+        assert_eq!(choice.likely.as_deref(), Some("near"));
         let unlimited = choose(&offers, None).unwrap();
+        assert_eq!(unlimited.likely, unlimited.best);
         assert_eq!(unlimited.best.as_deref(), Some("cheap"));
         assert_eq!(choose(&offers[..1], Some(10.0)).unwrap().best, None);
     }

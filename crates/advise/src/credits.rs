@@ -1,7 +1,7 @@
 //! When the burst credits of a volume run out, and what then.
 //!
 //! Credits come back at a base rate and are spent at the rate of use, up to the burst rate; at most
-//! so many are saved (AWS gp2: I/Os; st1, sc1: bytes). Between two changes of the load all is
+//! this many are saved (AWS gp2: I/Os; st1, sc1: bytes). Between two changes of the load all is
 //! linear, so the day is walked from corner to corner, exactly.
 
 use serde::{Deserialize, Serialize};

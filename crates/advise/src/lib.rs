@@ -35,3 +35,8 @@ pub mod speed_up;
 pub use answer::Answer;
 pub use error::Error;
 pub use interval::Interval;
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

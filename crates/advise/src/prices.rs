@@ -198,7 +198,7 @@ impl Price {
         ] {
             let Some(price) = price else { continue };
             let Some(asked) = asked else {
-                return Err(format!("its {unit} are paid for, and nobody says how many"));
+                return Err(format!("its {unit} are paid for, and their number is not stated"));
             };
             sum += (asked - included.unwrap_or(0.0)).max(0.0) * price;
             terms.push_str(&format!(", {asked} {unit}"));
@@ -251,7 +251,7 @@ size = "1TB"
         assert!((month(3000.0, 125.0) - 80.0).abs() < 1e-9);
         assert!((month(100.0, 1.0) - 80.0).abs() < 1e-9, "less than included costs no less");
         let silent = gp3.monthly(&wanted(1000, None, Some(1.0))).unwrap_err();
-        assert!(silent.contains("nobody says how many"), "{silent}");
+        assert!(silent.contains("their number is not stated"), "{silent}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn full(free_bytes: f64, bytes_per_day: Interval) -> Result<Answer, Error> {
         .changed("an SSD slows down before it is full: its spare is what stays free"))
 }
 
-/// Calendar date `YYYY-MM-DD` of so many days after another; none where it is no date.
+/// Calendar date `YYYY-MM-DD` of this many days after another; none where it is no date.
 ///
 /// The calendar is the Gregorian one throughout, counted in 400 years of 146,097 days from March.
 pub fn date_after(date: &str, days: f64) -> Option<String> {

@@ -222,7 +222,7 @@ impl Pressure {
     }
 }
 
-/// Reads the counters, and remembers what cannot be had.
+/// Reads the counters, and remembers what is not available.
 #[derive(Default)]
 struct Reader {
     /// Run-queue wait and I/O wait seen last of each thread, ns; kept when a thread ends.
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(cpu.interrupt_s, 6.0 / per_s + 7.0 / per_s);
         assert_eq!(parse_stat("cpu0 1 2 3 4"), None);
         assert_eq!(parse_stat("cpu  1 2 x"), None);
-        assert!(parse_stat("cpu  1 2 3 4").is_some(), "a kernel of old without the later fields");
+        assert!(parse_stat("cpu  1 2 3 4").is_some(), "an old kernel without the later fields");
     }
 
     #[test]

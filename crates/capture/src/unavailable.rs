@@ -1,4 +1,4 @@
-//! Why a capture by the kernel cannot be had here.
+//! Why a capture by the kernel is not available here.
 
 use events::Hint;
 use thiserror::Error;

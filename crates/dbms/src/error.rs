@@ -101,7 +101,7 @@ pub enum Error {
         needed: String,
     },
     /// A setting or place that this server cannot have.
-    #[error("{setting} = {value} cannot be had with {system}: {why}")]
+    #[error("{setting} = {value} is not possible with {system}: {why}")]
     Unsupported {
         /// Which server.
         system: System,
@@ -183,7 +183,7 @@ pub enum Error {
         log: String,
     },
     /// This machine, or this user, cannot do it.
-    #[error("{what} cannot be had: {why}")]
+    #[error("{what} is not available: {why}")]
     Unavailable {
         /// What.
         what: &'static str,
@@ -326,7 +326,7 @@ impl Error {
             Self::Unavailable { .. } => {
                 "run as root, on a kernel with FUSE (modprobe fuse); or do without it".to_owned()
             }
-            Self::Cancelled { .. } => "start again; it begins anew".to_owned(),
+            Self::Cancelled { .. } => "start again, from the beginning".to_owned(),
             Self::Address { .. } => "write postgresql://user:password@host:5432/database or \
                  mysql://user:password@host:3306/database; a unix socket is ?socket=/path; other \
                  parameters: sslmode, sslrootcert, cleartext_password, connect_timeout, \

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn nobody_there_and_somebody_there_already_are_told() {
         let directory = tempfile::tempdir().expect("a directory");
-        let error = ask(directory.path(), &[]).expect_err("nobody listens");
+        let error = ask(directory.path(), &[]).expect_err("no server is listening");
         assert!(error.to_string().contains("nothing is emulated there"), "{error}");
         let _first = Control::listen(directory.path()).expect("it listens");
         assert!(Control::listen(directory.path()).is_err());

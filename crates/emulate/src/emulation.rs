@@ -14,6 +14,7 @@ use model::Device;
 use trace::Op;
 use units::{Bytes, Nanos};
 
+use crate::awake::Awake;
 use crate::block::Loop;
 use crate::faults::Faults;
 use crate::fuse::layout::Layout;
@@ -24,14 +25,15 @@ use crate::nbd::{Listener, Socket, Store};
 use crate::outcome::{OpOutcome, Outcome};
 use crate::path as way;
 use crate::port::Port;
-use crate::serve::{Server, Shared, instant_device};
+use crate::serve::{Manner, Order, Server, Shared, constant_device};
 use crate::{Error, Fate, Lost};
 
 /// Capacity of a device whose profile names none.
 const UNBOUNDED: u64 = 1 << 50;
 /// Size of an export that nothing else gives one.
 const EXPORT_BYTES: u64 = 1 << 30;
-/// Pauses before the round trips of the calibration, and how many of each: half a second in all.
+/// Devices of the calibration: the time of a flush, and how often one is asked for. Half a second
+/// in all.
 const CALIBRATION: [(Duration, usize); 5] = [
     (Duration::ZERO, 400),
     (Duration::from_micros(75), 300),
@@ -74,6 +76,8 @@ pub struct Options {
     pub spin: Nanos,
     /// What the way between program and emulator takes; measured where it is not given.
     pub path: Option<Nanos>,
+    /// Idle processors may sleep; without, they are kept awake where that is allowed.
+    pub sleeps: bool,
     /// Remember what was not synced, so that the power can be cut.
     pub forgetful: bool,
     /// What goes wrong.
@@ -82,7 +86,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { spin: Nanos(30_000), path: None, forgetful: false, faults: Faults::default() }
+        Self {
+            spin: Nanos(30_000),
+            path: None,
+            sleeps: false,
+            forgetful: false,
+            faults: Faults::default(),
+        }
     }
 }
 
@@ -90,6 +100,7 @@ impl Default for Options {
 pub struct Emulation {
     units: Vec<Unit>,
     started: Instant,
+    awake: Option<Awake>,
 }
 
 struct Unit {
@@ -127,16 +138,15 @@ impl Emulation {
     /// # Errors
     /// The machine lacks something, a directory cannot be mounted, or its files do not fit.
     pub fn start(devices: Vec<Served>, options: &Options) -> Result<Self, Error> {
-        let mut emulation = Self { units: Vec::new(), started: Instant::now() };
+        let awake = if options.sleeps { None } else { Awake::keep() };
+        let mut emulation = Self { units: Vec::new(), started: Instant::now(), awake };
+        // Before anything of the user's is mounted: what looks served is served in time.
+        let serves_directories = devices.iter().any(|served| !served.directories.is_empty());
+        let path = options.path.map(way::Path::fixed);
+        let path = path.or_else(|| serves_directories.then(calibrated).flatten());
+        let path = path.unwrap_or_else(|| way::Path::fixed(Nanos(0)));
         for served in devices {
-            emulation.units.push(start(served, options)?);
-        }
-        for unit in &mut emulation.units {
-            let given = options.path.map(way::Path::fixed);
-            if let Some(path) = given.or_else(|| unit.calibrate()) {
-                unit.path = Nanos(path.shortest_ns());
-                *unit.shared.path.lock().expect("no panic under the lock") = Some(path);
-            }
+            emulation.units.push(start(served, options, path.clone())?);
         }
         emulation.started = Instant::now();
         Ok(emulation)
@@ -168,14 +178,14 @@ impl Emulation {
     /// Another model takes over for the device of that name; tells whether there is one.
     pub fn replace(&self, name: &str, device: Box<dyn Device>) -> bool {
         let Some(unit) = self.units.iter().find(|unit| unit.name == name) else { return false };
-        unit.order(device);
+        unit.order(vec![Order::Device(device)]);
         true
     }
 
     /// From now on the device of that name fails so, and no otherwise; times count from the start.
     pub fn set_faults(&self, name: &str, faults: Faults) -> bool {
         let Some(unit) = self.units.iter().find(|unit| unit.name == name) else { return false };
-        *unit.shared.faults.lock().expect("no panic under the lock") = Some(faults);
+        unit.order(vec![Order::Faults(faults)]);
         true
     }
 
@@ -202,11 +212,14 @@ impl Emulation {
 
     fn end(mut self, fate: Option<Fate>) -> Result<Vec<Outcome>, Error> {
         let elapsed = self.started.elapsed().as_secs_f64();
-        self.units.iter_mut().map(|unit| unit.end(elapsed, fate)).collect()
+        let awake = self.awake.is_some();
+        let ended = |unit: &mut Unit| Ok(Outcome { awake, ..unit.end(elapsed, fate)? });
+        self.units.iter_mut().map(ended).collect()
     }
 }
 
-fn start(served: Served, options: &Options) -> Result<Unit, Error> {
+/// Mounts everything and serves it.
+fn start(served: Served, options: &Options, path: way::Path) -> Result<Unit, Error> {
     let Served { name, device, directories, exports, blocks } = served;
     let capacity = device.capacity();
     let mut layout = Layout::new(capacity.map_or(UNBOUNDED, |capacity| capacity.0));
@@ -217,21 +230,7 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
         }
         lay_out(directory, &name, &mut layout)?;
     }
-    let mut roots = Vec::new();
-    let mut waiting = Vec::new();
-    for directory in &directories {
-        let fail = |source| Error::io(directory, "opening", source);
-        let root = File::open(directory).map_err(fail)?;
-        let mut aside = None;
-        if options.forgetful {
-            let path = directory.with_extension("unsynced");
-            _ = std::fs::remove_dir_all(&path);
-            std::fs::create_dir(&path).map_err(|error| Error::io(&path, "creating", error))?;
-            aside = Some(File::open(&path).map_err(|error| Error::io(&path, "opening", error))?);
-            waiting.push(path);
-        }
-        roots.push((root, aside));
-    }
+    let (roots, waiting) = open_roots(&directories, options.forgetful)?;
     let has_exports = !exports.is_empty();
     let sockets = open_exports(exports, capacity, options.forgetful)?;
     let mut mounts = Vec::new();
@@ -244,7 +243,8 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
     }
     let shared = Arc::new(Shared::default());
     let told = Arc::clone(&shared);
-    let (spin, faults) = (options.spin, options.faults.clone());
+    let shortest = Nanos(path.shortest_ns());
+    let manner = Manner { spin: options.spin, path, faults: options.faults.clone() };
     let serve = move || {
         let layout = Rc::new(RefCell::new(layout));
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
@@ -261,13 +261,13 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
         for (socket, store) in sockets {
             ports.push(Box::new(Listener::new(socket, store)));
         }
-        Server::new(device, ports, (spin, faults), &told).run()
+        Server::new(device, ports, manner, &told).run()
     };
     let thread = std::thread::Builder::new().name("device".to_owned()).spawn(serve);
     let thread = thread.map_err(|source| Error::io(Path::new("/"), "starting a thread", source))?;
     let thread = Some(thread);
     let loops = Vec::new();
-    let path = Nanos(0);
+    let path = shortest;
     let mut unit =
         Unit { name, mounts, waiting, shared, path, thread, left_over, has_exports, loops };
     for (mounted, below) in unit.mounts.iter().zip(below) {
@@ -277,6 +277,61 @@ fn start(served: Served, options: &Options) -> Result<Unit, Error> {
         unit.loops.push(Loop::attach(&file)?);
     }
     Ok(unit)
+}
+
+/// What a request and its answer need between a program and the thread of a device, measured on an
+/// empty directory: by how much a sync exceeds the time of a device that takes one time
+/// for a flush. The caller, the thread and the clock that it watches then wait as they will under
+/// load.
+fn calibrated() -> Option<way::Path> {
+    let home = tempfile::tempdir().ok()?;
+    let served = Served {
+        name: "path".to_owned(),
+        device: constant_device(Duration::ZERO),
+        directories: vec![home.path().to_owned()],
+        exports: Vec::new(),
+        blocks: Vec::new(),
+    };
+    let unit = start(served, &Options::default(), way::Path::fixed(Nanos(0))).ok()?;
+    let directory = File::open(home.path()).ok()?;
+    let excess = |(service, count): (Duration, usize)| {
+        unit.order(vec![Order::Device(constant_device(service))]);
+        let trip = |_| {
+            let before = crate::clock::now_ns();
+            rustix::fs::fsync(&directory).ok()?;
+            Some(crate::clock::now_ns() - before)
+        };
+        let mut trips = (0..count).map(trip).collect::<Option<Vec<_>>>()?;
+        trips.sort_unstable();
+        let service = service.as_nanos() as u64;
+        // The lower quartile: programs that run beside it now are no part of the way.
+        Some((service, trips[count / 4].saturating_sub(service)))
+    };
+    CALIBRATION.into_iter().map(excess).collect::<Option<_>>().map(way::Path::measured)
+}
+
+/// Opens the directories, and where the power may be cut one beside each for removed files; gives
+/// the paths of the latter.
+#[expect(clippy::type_complexity)]
+fn open_roots(
+    directories: &[PathBuf],
+    forgetful: bool,
+) -> Result<(Vec<(File, Option<File>)>, Vec<PathBuf>), Error> {
+    let open = |path: &Path| File::open(path).map_err(|error| Error::io(path, "opening", error));
+    let (mut roots, mut waiting) = (Vec::new(), Vec::new());
+    for directory in directories {
+        let root = open(directory)?;
+        let mut aside = None;
+        if forgetful {
+            let path = directory.with_extension("unsynced");
+            _ = std::fs::remove_dir_all(&path);
+            std::fs::create_dir(&path).map_err(|error| Error::io(&path, "creating", error))?;
+            aside = Some(open(&path)?);
+            waiting.push(path);
+        }
+        roots.push((root, aside));
+    }
+    Ok((roots, waiting))
 }
 
 /// Makes the sockets and the bytes behind them.
@@ -332,28 +387,6 @@ fn lay_out(directory: &Path, device: &str, layout: &mut Layout) -> Result<(), Er
 }
 
 impl Unit {
-    /// What a request and its answer need between a program and the thread of the device: the
-    /// medians of round trips that cost nothing on the device, after pauses of several lengths.
-    fn calibrate(&self) -> Option<way::Path> {
-        use rustix::fs::{AtFlags, StatxFlags, statx};
-        let directory = File::open(self.mounts.first()?.directory()).ok()?;
-        let how = AtFlags::EMPTY_PATH.union(AtFlags::STATX_FORCE_SYNC);
-        let trip = |pause: Duration| {
-            if !pause.is_zero() {
-                std::thread::sleep(pause);
-            }
-            let before = crate::clock::now_ns();
-            statx(&directory, "", how, StatxFlags::SIZE).ok()?;
-            Some(crate::clock::now_ns() - before)
-        };
-        let median = |(pause, count): (Duration, usize)| {
-            let mut trips = (0..count).map(|_| trip(pause)).collect::<Option<Vec<_>>>()?;
-            trips.sort_unstable();
-            Some((pause.as_nanos() as u64, trips[count / 2]))
-        };
-        CALIBRATION.into_iter().map(median).collect::<Option<_>>().map(way::Path::measured)
-    }
-
     fn status(&self) -> Status {
         let status = self.shared.status.lock().expect("no panic under the lock");
         Status {
@@ -369,12 +402,12 @@ impl Unit {
         self.shared.status.lock().expect("no panic under the lock").is_over
     }
 
-    /// Another model takes over; waits until it has.
-    fn order(&self, device: Box<dyn Device>) {
-        let order = || self.shared.replacement.lock().expect("no panic under the lock");
-        *order() = Some(device);
+    /// Has orders carried out; waits until they are.
+    fn order(&self, orders: Vec<Order>) {
+        let waiting = || self.shared.orders.lock().expect("no panic under the lock");
+        waiting().extend(orders);
         let ordered = Instant::now();
-        while order().is_some() && !self.is_over() && ordered.elapsed() < LET_GO {
+        while !waiting().is_empty() && !self.is_over() && ordered.elapsed() < LET_GO {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -388,8 +421,7 @@ impl Unit {
         }
         if fate.is_none() && !self.is_over() && !self.mounts.is_empty() {
             // What the kernel has kept need not take the time of the device.
-            self.shared.closing.store(true, Ordering::Relaxed);
-            self.order(instant_device());
+            self.order(vec![Order::End, Order::Device(constant_device(Duration::ZERO))]);
             for mounted in &self.mounts {
                 if let Ok(directory) = File::open(mounted.directory()) {
                     _ = rustix::fs::syncfs(&directory);
@@ -427,6 +459,7 @@ impl Unit {
             ops: ops.into_iter().filter(|op| op.requests > 0).collect(),
             depth_max: counters.depth_max,
             path_us: self.path.0 as f64 / 1e3,
+            awake: false,
             service_us_p50: counters.service_ns_p50() as f64 / 1e3,
             lateness_us_p99: counters.late_ns_p99() as f64 / 1e3,
             lateness: counters.lateness,

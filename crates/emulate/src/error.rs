@@ -60,7 +60,7 @@ impl Hint for Error {
             Self::Io { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound => Some("create the directory first".to_owned()),
                 std::io::ErrorKind::PermissionDenied => {
-                    Some("'wearmark doctor' tells what this user may do here".to_owned())
+                    Some("'wearmark doctor' shows what this user may do here".to_owned())
                 }
                 _ => None,
             },

@@ -16,6 +16,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("emulate needs Linux: it uses FUSE and loop devices");
 
+mod awake;
 mod block;
 mod clock;
 pub mod control;

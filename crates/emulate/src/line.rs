@@ -285,7 +285,7 @@ mod tests {
 
     use super::*;
 
-    /// 100 ns a request, whatever it is, on so many ports.
+    /// 100 ns a request, whatever it is, on this many ports.
     fn ram(ports: u32) -> Box<dyn Device> {
         let parameters =
             RamParameters { capacity: None, latency_ns: 100.0, bytes_per_s: 1e15, ports };

@@ -30,7 +30,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Serves `directory` on a device of so many bytes; what waits to be removed for good is kept
+    /// Serves `directory` on a device of this many bytes; what waits to be removed for good is kept
     /// in `waiting`.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// A device of so many bytes in memory.
+    /// A device of this many bytes in memory.
     ///
     /// # Errors
     /// There is no memory.

@@ -66,6 +66,9 @@ pub struct Outcome {
     /// What the path between program and emulator takes without a pause, us: answers leave earlier
     /// by it, and by more after a pause.
     pub path_us: f64,
+    /// Whether idle processors were kept awake; where they sleep, the path differs from request to
+    /// request by tens of microseconds.
+    pub awake: bool,
     /// What the model gave the typical request, us.
     pub service_us_p50: f64,
     /// 99 % of the answers left no later than this after they should have, us.
@@ -95,7 +98,12 @@ impl Outcome {
                  {:.0} us",
                 self.device, self.service_us_p50
             );
-            let hint = "run it with fewer other programs, or emulate a slower device";
+            let hint = if self.awake {
+                "run it with fewer other programs, or emulate a slower device"
+            } else {
+                "run it as root, so that idle processors can be kept awake, with fewer other \
+                 programs, or emulate a slower device"
+            };
             warnings.push(Warning::new("emulate", "emulation_late", message).with_hint(hint));
         }
         let few = (self.requests() as f64 * FEW) as u64;
@@ -136,6 +144,7 @@ mod tests {
             ops: vec![op("write", 1_000, service_us), op("flush", 900, flush_us)],
             depth_max: 1,
             path_us: 24.0,
+            awake: true,
             service_us_p50: service_us,
             lateness_us_p99: lateness_us,
             lateness: Histogram::new(),

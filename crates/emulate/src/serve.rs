@@ -34,18 +34,22 @@ const TAKEN_AT_ONCE: usize = 16;
 pub(crate) struct Shared {
     /// End now; what waits is not answered.
     pub(crate) stop: AtomicBool,
-    /// The next replacement is the end: what is served from then on is not the user's.
-    pub(crate) closing: AtomicBool,
-    /// What the path to the user takes, where that became known since.
-    pub(crate) path: Mutex<Option<Path>>,
-    /// Takes over from the device so far.
-    pub(crate) replacement: Mutex<Option<Box<dyn Device>>>,
-    /// Takes over from the faults so far.
-    pub(crate) faults: Mutex<Option<Faults>>,
+    /// Carried out in their order, soon.
+    pub(crate) orders: Mutex<Vec<Order>>,
     /// What was done so far.
     pub(crate) status: Mutex<Status>,
     /// What to do with what was not made durable, at the end; nothing is taken back without.
     pub(crate) fate: Mutex<Option<Fate>>,
+}
+
+/// A change to what is served.
+pub(crate) enum Order {
+    /// Takes over from the device so far.
+    Device(Box<dyn Device>),
+    /// What fails from now on.
+    Faults(Faults),
+    /// The service has ended: what is served from now on does not count.
+    End,
 }
 
 /// What a device is doing.
@@ -58,11 +62,11 @@ pub(crate) struct Status {
     pub(crate) is_over: bool,
 }
 
-/// A device that takes no time.
-pub(crate) fn instant_device() -> Box<dyn Device> {
+/// A device that takes one time for every request.
+pub(crate) fn constant_device(time: Duration) -> Box<dyn Device> {
     Box::new(Ram::new(&RamParameters {
         capacity: None,
-        latency_ns: 0.0,
+        latency_ns: time.as_nanos() as f64,
         bytes_per_s: 1e18,
         ports: 1024,
     }))
@@ -100,6 +104,16 @@ impl Sleeps {
     }
 }
 
+/// How a device is served.
+pub(crate) struct Manner {
+    /// The clock is watched for the last part of a wait.
+    pub(crate) spin: Nanos,
+    /// What the way between program and emulator takes.
+    pub(crate) path: Path,
+    /// What goes wrong from the start.
+    pub(crate) faults: Faults,
+}
+
 /// A device, its ports and its orders.
 pub(crate) struct Server<'a> {
     line: Line<Payload>,
@@ -111,20 +125,24 @@ pub(crate) struct Server<'a> {
     faults: Faults,
     shared: &'a Shared,
     done: Vec<Done<Payload>>,
+    /// Something has changed that no request tells of.
+    is_changed: bool,
     /// What is published stays as it is.
-    is_closing: bool,
+    has_ended: bool,
 }
 
 impl<'a> Server<'a> {
     pub(crate) fn new(
         device: Box<dyn Device>,
         ports: Vec<Box<dyn Port>>,
-        (spin, faults): (Nanos, Faults),
+        Manner { spin, path, faults }: Manner,
         shared: &'a Shared,
     ) -> Self {
         let started = now_ns();
+        let mut line = Line::new(device, started);
+        line.set_path(path);
         Self {
-            line: Line::new(device, started),
+            line,
             started,
             faults,
             ports: ports.into_iter().map(Some).collect(),
@@ -132,7 +150,8 @@ impl<'a> Server<'a> {
             sleeps: Sleeps::new(spin.0),
             shared,
             done: Vec::new(),
-            is_closing: false,
+            is_changed: false,
+            has_ended: false,
         }
     }
 
@@ -180,28 +199,28 @@ impl<'a> Server<'a> {
     }
 
     fn control(&mut self, now: u64) {
-        if let Some(path) = self.shared.path.lock().expect("no panic under the lock").take() {
-            self.line.set_path(path);
-        }
-        self.publish();
-        if let Some(faults) = self.shared.faults.lock().expect("no panic under the lock").take() {
-            self.faults = faults;
-        }
-        let mut replacement = self.shared.replacement.lock().expect("no panic under the lock");
-        if let Some(device) = replacement.take() {
-            self.is_closing = self.shared.closing.load(Ordering::Relaxed);
-            self.line.replace(device, now);
-            let mut status = self.shared.status.lock().expect("no panic under the lock");
-            if !self.is_closing {
-                status.model = self.line.device().counters();
+        let mut orders = self.shared.orders.lock().expect("no panic under the lock");
+        for order in orders.drain(..) {
+            match order {
+                Order::Device(device) => self.line.replace(device, now),
+                Order::Faults(faults) => self.faults = faults,
+                Order::End => {
+                    self.publish();
+                    self.has_ended = true;
+                }
             }
+            self.is_changed = true;
         }
+        drop(orders);
+        self.publish();
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
         let mut status = self.shared.status.lock().expect("no panic under the lock");
-        if !self.is_closing && status.counters.requests() != self.line.counters().requests() {
-            status.counters.clone_from(self.line.counters());
+        let counters = self.line.counters();
+        self.is_changed |= status.counters.requests() != counters.requests();
+        if !self.has_ended && std::mem::take(&mut self.is_changed) {
+            status.counters.clone_from(counters);
             status.model = self.line.device().counters();
         }
         status.depth = self.line.depth();

@@ -148,3 +148,8 @@ pub trait Hint {
     /// The next step, one sentence, with the exact command or setting where there is one.
     fn hint(&self) -> Option<String>;
 }
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -71,7 +71,7 @@ pub struct Fit {
     pub lines: Vec<FittedLine>,
     /// Every closed cell measured and simulated.
     pub checks: Vec<CellCheck>,
-    /// What was done for want of measurements, and what stands out.
+    /// What was done without measurements, and outliers.
     pub warnings: Vec<Warning>,
 }
 
@@ -251,3 +251,8 @@ impl Notes {
         }
     }
 }
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

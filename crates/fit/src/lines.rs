@@ -166,7 +166,7 @@ fn borrow(
     let stand_in = format!("{} {}", name_of(from.1), from.0.name());
     notes.add(
         "fit_not_measured",
-        format!("{what} was not measured at depth 1; {stand_in} stands in for it"),
+        format!("{what} was not measured at depth 1; {stand_in} is used in its place"),
         "probe with the full plan",
     );
     Fitted {

@@ -25,13 +25,13 @@ fn size(rng: &mut Rng) -> u64 {
     [512, 1024, 1536, 2048, 3072, 3584, 4096, 8192, 16_384][below(rng, 9) as usize]
 }
 
-/// A number of up to so many digits, each count as likely.
+/// A number of up to this many digits, each count as likely.
 fn digits(rng: &mut Rng, least: u32, most: u32) -> u64 {
     let count = least + below(rng, u64::from(most - least + 1)) as u32;
     below(rng, 10u64.pow(count))
 }
 
-/// So many lines of a format.
+/// This many lines of a format.
 fn lines(format: Format, count: usize) -> String {
     let mut rng = Rng::new(1);
     let rng = &mut rng;

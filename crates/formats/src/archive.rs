@@ -1,8 +1,8 @@
 //! The one file of an archive, read as a stream: tar (POSIX.1-2017 `pax`, "ustar Interchange
 //! Format") and zip (PKWARE APPNOTE 6.3, sections 4.3 and 4.4).
 //!
-//! A trace comes alone in its archive, beside folders and the like of `._name` that macOS adds. An
-//! archive of several files is refused: which of them is the trace, and whether they are one, is
+//! A trace comes alone in its archive, beside folders and files such as `._name` that macOS adds.
+//! An archive of several files is refused: which of them is the trace, and whether they are one, is
 //! the user's to say. Of zip the local headers are read, not the directory at the end, so that
 //! standard input works; files are stored or deflated, and their checksum is compared. The common
 //! crates for both lend an entry that borrows its archive, which an input that owns its reader

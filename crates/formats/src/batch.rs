@@ -131,7 +131,7 @@ impl Batch {
         self.due.capacity() - self.due.len()
     }
 
-    /// Makes room for so many more rows in all columns.
+    /// Makes room for this many more rows in all columns.
     pub(super) fn reserve(&mut self, rows: usize) {
         fn column<T>(column: &mut Vec<T>, rows: usize) {
             if column.capacity() - column.len() < rows {

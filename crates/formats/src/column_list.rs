@@ -190,7 +190,7 @@ impl FromStr for Columns {
         }
         let any = items.iter().position(|item| *item == "*");
         if items.iter().filter(|item| **item == "*").count() > 1 {
-            return Err("'*' may stand once: columns behind it count from the end".to_owned());
+            return Err("'*' may occur once: columns behind it count from the end".to_owned());
         }
         let mut columns: Vec<Column> = Vec::new();
         let mut next = 0;
@@ -198,7 +198,7 @@ impl FromStr for Columns {
             let behind = any.is_some_and(|any| index > any);
             let (item, number) = placed(item)?;
             if behind && number.is_some() {
-                return Err(format!("'{item}' stands behind '*' and cannot have a number"));
+                return Err(format!("'{item}' is behind '*' and cannot have a number"));
             }
             let place = number.map_or(next, |number| number - 1);
             next = place + 1;
@@ -208,7 +208,7 @@ impl FromStr for Columns {
             let position = match behind {
                 true => Position::Back(items.len() - index),
                 false if place < MOST_COLUMNS => Position::Front(place),
-                false => return Err(format!("'{item}' stands behind column {MOST_COLUMNS}")),
+                false => return Err(format!("'{item}' is behind column {MOST_COLUMNS}")),
             };
             let column = column(item, position)?;
             let once = column.meaning != Meaning::Only;
@@ -269,7 +269,7 @@ mod tests {
             ("time,op:2,offset,size", "'op:2' is neither op:01"),
             ("time,op,offset,size,size", "two columns are 'size'"),
             ("time,op=0,offset,size", "'0' is no column"),
-            ("time,*,*,op,offset,size", "'*' may stand once"),
+            ("time,*,*,op,offset,size", "'*' may occur once"),
             ("time,*,op=3,offset,size", "cannot have a number"),
             ("time,op,offset,size,only", "'only' needs a word"),
             ("time,op,offset,size=64,stream", "behind column 64"),

@@ -158,7 +158,7 @@ pub(super) fn endless(out: &mut Batch) -> BadLines {
 }
 
 /// Makes room for what is still to come, where the size of the input tells, else for as much again;
-/// `rows` is what became of the last piece of `bytes`.
+/// `rows` is the outcome of the last piece of `bytes`.
 pub(super) fn make_room(out: &mut Batch, rows: usize, bytes: usize, rest: Option<u64>) {
     if out.room() >= 2 * rows {
         return;

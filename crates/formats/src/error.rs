@@ -140,7 +140,7 @@ impl events::Hint for Error {
                 return Some(format!("{grammar}; correct it, or read leniently to leave it out"));
             }
             Self::Format { hint, .. } | Self::Foreign { hint, .. } => return Some(hint.clone()),
-            Self::Damaged { .. } => "copy the file again from where it was whole, or capture anew",
+            Self::Damaged { .. } => "copy the file again from where it was whole, or capture again",
             Self::CutOff { requests: 0, .. } => "copy the file again from where it was whole",
             Self::CutOff { .. } => {
                 "add --lenient to take the requests that are whole, or copy the file again"

@@ -59,7 +59,7 @@ impl<'a> Line<'a> {
         u32::try_from(self.number(field)?).map_err(|_| Cause::TooLarge(field))
     }
 
-    /// The next field, a decimal number of a unit of so many ns, in ns.
+    /// The next field, a decimal number of a unit of this many ns, in ns.
     pub fn decimal(&mut self, field: &'static str, unit_ns: u64) -> Result<u64, Cause> {
         decimal(self.text()?, field, unit_ns)
     }
@@ -99,7 +99,7 @@ pub(super) fn number(text: &[u8], field: &'static str) -> Result<u64, Cause> {
     Ok(text.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
 }
 
-/// A decimal number of a unit of so many ns, in ns; what is below one is dropped.
+/// A decimal number of a unit of this many ns, in ns; what is below one is dropped.
 pub(super) fn decimal(text: &[u8], field: &'static str, unit_ns: u64) -> Result<u64, Cause> {
     let point = text.iter().position(|byte| *byte == b'.');
     let (whole, fraction) = text.split_at(point.unwrap_or(text.len()));

@@ -1,4 +1,4 @@
-//! What a reading has to say beside the trace: bad lines, order, what was left out, warnings.
+//! What a reading reports beside the trace: bad lines, order, what was left out, warnings.
 
 use events::Warning;
 use serde::{Deserialize, Serialize};

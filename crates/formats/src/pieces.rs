@@ -28,7 +28,7 @@ pub(super) struct Pieces {
 
 /// What the buffer holds now.
 pub(super) enum Filled {
-    /// Whole lines in so many bytes; only the last of the input may lack its newline.
+    /// Whole lines in this many bytes; only the last of the input may lack its newline.
     Lines(usize),
     /// Nothing: a line was too long to be one.
     Endless,

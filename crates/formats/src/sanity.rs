@@ -191,7 +191,7 @@ mod tests {
         warnings.iter().map(|warning| warning.code.as_str()).collect()
     }
 
-    /// 200 requests with so many units of time between them.
+    /// 200 requests with this many units of time between them.
     fn ssdsim(step: u64, size: u64) -> String {
         (0..200)
             .map(|n| format!("{} 0 {} {size} 1\n", n * step, n * 8))

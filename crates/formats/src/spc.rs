@@ -281,7 +281,7 @@ mod tests {
         assert!(parse(b"\n \r\n").expect("reads").is_empty());
     }
 
-    /// Hands out at most so many bytes at a time, and is interrupted before each.
+    /// Hands out at most this many bytes at a time, and is interrupted before each.
     struct Trickle(std::io::Cursor<Vec<u8>>, usize, bool);
 
     impl Read for Trickle {

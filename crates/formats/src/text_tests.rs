@@ -280,7 +280,7 @@ fn odd_texts_are_read() {
     assert_eq!(nul, "some.trace:2: LBA is not a whole number: '0,\\0,512,r,0'");
 }
 
-/// Hands out at most so many bytes at a time.
+/// Hands out at most this many bytes at a time.
 struct Trickle(io::Cursor<Vec<u8>>, usize);
 
 impl Read for Trickle {

@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// One request after the other, each for so many ns.
+    /// One request after the other, each for this many ns.
     struct Constant(u64, u64);
 
     impl Device for Constant {

@@ -24,3 +24,8 @@ pub use error::Error;
 pub use scheduler::Scheduled;
 pub use spec::{FileLayer, Files, Spec};
 pub use stack::{Account, Asked, Kept, Region, Stack, Traffic, regions};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

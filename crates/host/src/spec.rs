@@ -166,7 +166,7 @@ impl Document {
     fn settings(self) -> Result<Spec, Flaw> {
         let page_cache = self.page_cache.map(PageCacheSpec::settings).transpose()?;
         if page_cache.is_some() && self.file_system.is_none() {
-            return Err(("page_cache.memory", "a page cache stands above a [file_system]"));
+            return Err(("page_cache.memory", "a page cache needs a [file_system]"));
         }
         let file_layer = self.file_system.map(|spec| {
             let (sync, files) = (spec.sync, spec.files);

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use stats::rng::{self, Rng};
 
-/// Every so many bytes of a buffer one word is changed per write.
+/// Every this many bytes of a buffer one word is changed per write.
 const REFRESH_STRIDE_BYTES: usize = 4096;
 
 /// Heap memory with a chosen alignment.

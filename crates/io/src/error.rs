@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// The second name of the target is not the first one.
     #[error(
-        "'{}' is to be measured, but '{}' was given up for loss",
+        "'{}' is to be measured, but '{}' was named as the target that may be overwritten",
         path.display(),
         named.display()
     )]

@@ -36,3 +36,8 @@ pub use ram::Ram;
 pub use read_cache::ReadCache;
 pub use snapshot::SnapshotError;
 pub use write_cache::{QueuedCache, WriteCache};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,8 +11,8 @@
 //!   exclusive track never overlap. A [`Probe`] collects them; `sim::timeline` draws them.
 //!
 //! How a model reports: write its one code path once, generic over [`Watch`], and let
-//! [`Device::submit`](crate::Device::submit) call it with [`Off`] and
-//! [`Device::submit_observed`](crate::Device::submit_observed) with [`On`]:
+//! [`crate::Device::submit`] call it with [`Off`] and
+//! [`crate::Device::submit_observed`] with [`On`]:
 //!
 //! ```
 //! use model::observe::{Activity, Cause, Off, On, Path, Probe, Span, Track, Watch};
@@ -479,7 +479,7 @@ impl<W: Watch> Watch for ForGc<'_, W> {
     }
 }
 
-/// Nobody listens.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Off;
 

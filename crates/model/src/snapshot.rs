@@ -36,7 +36,7 @@ pub enum SnapshotError {
 
 impl events::Hint for SnapshotError {
     fn hint(&self) -> Option<String> {
-        Some("precondition the device anew with the profile that is to be simulated".to_owned())
+        Some("precondition the device again with the profile that is to be simulated".to_owned())
     }
 }
 

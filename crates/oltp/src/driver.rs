@@ -186,7 +186,7 @@ pub struct Meter {
 /// microseconds.
 const PREEMPTED_NS: u64 = 30_000;
 
-/// One transaction in so many is timed.
+/// One transaction in this many is timed.
 const TIMED_OF: u64 = 16;
 
 /// Sums over the transactions that a [`Meter`] timed.

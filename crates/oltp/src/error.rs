@@ -193,7 +193,7 @@ impl Hint for Error {
                 path.display()
             ),
             Self::HalfLoaded { .. } => {
-                "remove it; 'wearmark oltp run DIRECTORY' loads it anew".to_owned()
+                "remove it; 'wearmark oltp run DIRECTORY' loads it again".to_owned()
             }
             Self::OtherVersion { .. } => {
                 "remove it; 'wearmark oltp run DIRECTORY' loads it with this version".to_owned()
@@ -218,10 +218,9 @@ impl Hint for Error {
                 Some(rusqlite::ErrorCode::CannotOpen | rusqlite::ErrorCode::ReadOnly) => {
                     "check the permissions of the file and of its directory".to_owned()
                 }
-                _ => {
-                    "if the file is damaged, remove it; 'wearmark oltp run DIRECTORY' loads it anew"
-                        .to_owned()
-                }
+                _ => "if the file is damaged, remove it; 'wearmark oltp run DIRECTORY' loads it \
+                     again"
+                    .to_owned(),
             },
             Self::Io { .. } => "check the path, its permissions and the free space".to_owned(),
             Self::Inconsistent { .. } => {
@@ -232,7 +231,7 @@ impl Hint for Error {
                 "name another database; wearmark overwrites only tables that it made".to_owned()
             }
             Self::NotLoaded { .. } => "load it: wearmark oltp load".to_owned(),
-            Self::LoadCancelled { .. } => "start the load again; it begins anew".to_owned(),
+            Self::LoadCancelled { .. } => "start the load again, from the beginning".to_owned(),
         };
         Some(hint)
     }

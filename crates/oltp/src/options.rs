@@ -348,7 +348,7 @@ pub enum Load {
         /// The factor.
         think: f64,
     },
-    /// Requests arrive as a Poisson process whatever is still in work.
+    /// Requests arrive as a Poisson process whatever is still active.
     Open {
         /// Transactions per second.
         rate: Rate,

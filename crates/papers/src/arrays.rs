@@ -17,7 +17,7 @@ use units::Bytes;
 use crate::load::{KIB, mean_ms};
 use crate::{Effort, Found, Paper};
 
-/// What stands above the drives: name in the table, and how it is made.
+/// What is above the drives: name in the table, and how it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Array {
     /// One controller, two drives, hardware RAID 0.

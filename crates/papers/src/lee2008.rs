@@ -215,7 +215,7 @@ fn bank(paper: &Paper, effort: Effort) -> Vec<Found> {
     found
 }
 
-/// Time of a log write of so many bytes on the device alone.
+/// Time of a log write of this many bytes on the device alone.
 fn log_time_ms(paper: &Paper, place: usize, bytes: f64) -> f64 {
     let [latency, rate] = match PLACES[place] {
         "hdd" => ["text.hdd.log_write_latency", "table1.hdd.transfer"],

@@ -8,7 +8,7 @@ use crate::Effort;
 
 pub(crate) const KIB: u32 = 1 << 10;
 
-/// A load of so many outstanding requests.
+/// A load of this many outstanding requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub pattern: Pattern,

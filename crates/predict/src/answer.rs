@@ -3,7 +3,7 @@
 use model::Device;
 use serde::{Deserialize, Serialize};
 use sim::transactions::{
-    CommitDelay, Length, Load, Setup, TransactionOutcome, Wait, Waits, transactions,
+    CommitDelay, Length, Load, Setup, Templates, TransactionOutcome, Wait, Waits, transactions,
 };
 use units::Bytes;
 
@@ -14,8 +14,10 @@ use crate::learn::{Learned, with_path};
 /// Transactions that are simulated for the figures, and for each end of the interval.
 const MEASURED: u64 = 60_000;
 const CORNER: u64 = 20_000;
+/// Transactions that tell what a change does.
+const SKETCHED: u64 = 10_000;
 /// A run of a given time on a slow device holds few transactions: it is simulated until there are
-/// so many, but no more often than that.
+/// this many, but no more often than that.
 const ENOUGH: u64 = 4_000;
 const MOST_RUNS: u64 = 16;
 /// Of 90 % of the draws of a normal distribution: how far they lie from its mean at most, in
@@ -46,6 +48,8 @@ pub struct Question {
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
     pub log_apart: bool,
+    /// With what the capture itself took of the processors.
+    pub while_captured: bool,
     /// The captured run from its start, with empty caches and for as long as it took, instead of
     /// a system whose caches are full.
     pub from_start: bool,
@@ -125,7 +129,7 @@ pub struct Limit {
 }
 
 /// The learned system with the buffer of `base` and with what is asked, with other processor time
-/// and path, for so many
+/// and path, for this many
 /// transactions.
 fn setup(
     learned: &Learned,
@@ -158,11 +162,14 @@ fn setup(
             max_transactions: u64::MAX,
         };
     }
+    if !question.while_captured {
+        setup.templates.scale_computing(learned.own_share);
+    }
     setup.seed = question.seed;
     setup
 }
 
-/// Simulates until there are enough transactions, at most so often; gives all runs together, and
+/// Simulates until there are enough transactions, at most this many times; returns all runs, and
 /// the transactions per second of each.
 fn simulate(
     setup: &Setup,
@@ -256,6 +263,82 @@ pub fn predict(
         at_goal: question.goal.clone().map(|goal| AtGoal { goal, holds: middle > 0.0 }),
         rests_on,
     })
+}
+
+/// A short simulation, to be set beside others of it: what a change does to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sketch {
+    /// Transactions per second.
+    pub per_s: f64,
+    /// 99 % of the response times by kind, ns.
+    pub response_ns_p99: Vec<(String, u64)>,
+}
+
+/// How far the host may be off, as factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HostFactors {
+    /// On processor time.
+    pub cpu: f64,
+    /// On what the host adds to each I/O.
+    pub path: f64,
+}
+
+impl HostFactors {
+    /// As learned.
+    pub const LEARNED: Self = Self { cpu: 1.0, path: 1.0 };
+    /// Slower and faster by as much as [`predict`] allows for.
+    pub const ENDS: [Self; 2] = [
+        Self { cpu: 1.0 + CPU_UNCERTAIN, path: 1.0 + PATH_UNCERTAIN },
+        Self { cpu: 1.0 - CPU_UNCERTAIN, path: 1.0 - PATH_UNCERTAIN },
+    ];
+}
+
+/// Simulates a few thousand transactions of what [`predict`] would answer.
+///
+/// # Errors
+/// As [`predict`].
+pub fn sketch(
+    learned: &Learned,
+    question: &Question,
+    host: HostFactors,
+    make: &dyn Fn() -> Vec<Box<dyn Device>>,
+) -> Result<Sketch, Error> {
+    let (base, _) = with_buffer(learned, question)?;
+    sketched(&setup(learned, &base, question, (host.cpu, host.path), SKETCHED), make)
+}
+
+/// The same of each of this many parts of the captured transactions alone, with draws of its own:
+/// how far they lie apart tells what the capture's length and the draws leave open.
+///
+/// # Errors
+/// As [`predict`].
+pub fn sketch_parts(
+    learned: &Learned,
+    question: &Question,
+    parts: usize,
+    make: &dyn Fn() -> Vec<Box<dyn Device>>,
+) -> Result<Vec<Sketch>, Error> {
+    let (base, _) = with_buffer(learned, question)?;
+    let whole = setup(learned, &base, question, (1.0, 1.0), SKETCHED);
+    let part = |number: usize| {
+        let mut setup = whole.clone();
+        setup.seed = whole.seed.wrapping_add(1 + number as u64);
+        // Every so-many-th, for a load may change while it is captured.
+        let own = whole.templates.iter().skip(number).step_by(parts);
+        let mut templates = Templates::default();
+        own.for_each(|(kind, steps)| templates.push(kind, steps));
+        setup.templates = templates;
+        setup
+    };
+    let enough = whole.templates.count() >= parts;
+    (0..parts).filter(|_| enough).map(|number| sketched(&part(number), make)).collect()
+}
+
+fn sketched(setup: &Setup, make: &dyn Fn() -> Vec<Box<dyn Device>>) -> Result<Sketch, Error> {
+    let outcome = transactions(&mut make(), setup)?;
+    let seen = outcome.kinds.iter().filter(|kind| !kind.response.is_empty());
+    let response_ns_p99 = seen.map(|kind| (kind.name.clone(), kind.response.quantile(0.99)));
+    Ok(Sketch { per_s: outcome.transactions_per_s, response_ns_p99: response_ns_p99.collect() })
 }
 
 /// The learned system with the buffer that is asked for, and what that rests on.

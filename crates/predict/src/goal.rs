@@ -1,6 +1,6 @@
 //! The highest rate of arrivals at which a quantile of the response stays within a limit.
 //!
-//! Transactions arrive at random, whatever is still in work, and wait for a free session. Up to
+//! Transactions arrive at random, whatever is still active, and wait for a free session. Up to
 //! the rate that a closed loop reaches the quantile grows with the rate, so the rate is found by
 //! bisection on a logarithmic scale. What is simulated at each step are other arrivals and the
 //! same seed, so the answer is the same for the same question.

@@ -22,7 +22,7 @@ const WAITER_CPU_NS: f64 = 4_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
-/// Calibration makes the wake-up so many times as long at most.
+/// Calibration makes the wake-up this many times as long at most.
 const MOST_FACTOR: f64 = 8.0;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;
@@ -31,6 +31,9 @@ const LEAST_CPU_NS: f64 = 1_000.0;
 /// Where switches between tasks were not watched, a sample's processor time over the median of its
 /// kind stays within this factor: longer gaps are waits, not work.
 const SPREAD: f64 = 2.0;
+
+/// A capture that seems to take more of the server's time than this was not measured well.
+const MOST_CAPTURE: f64 = 0.5;
 
 /// A system that can be simulated on any device.
 #[derive(Clone, Debug)]
@@ -59,6 +62,8 @@ pub struct Learned {
     pub rests_on: Vec<String>,
     /// The device of the capture, by its own times.
     pub(crate) source: LinearParameters,
+    /// Share of the server's computing that is its own and not the capture's.
+    pub(crate) own_share: f64,
     pub(crate) disturbed: bool,
 }
 
@@ -132,6 +137,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         seed: 1,
     };
     let rests_on = rests_on(captured, &facts, path_ns);
+    let capture_share = captured.cpu.capture_ns / captured.cpu.server_ns;
     Ok(Learned {
         setup,
         start: captured.start.clone(),
@@ -145,6 +151,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         calibrated_to: None,
         rests_on,
         source: source(captured, &facts),
+        own_share: 1.0 - capture_share.clamp(0.0, MOST_CAPTURE),
         disturbed: captured.disturbed,
     })
 }
@@ -167,6 +174,10 @@ fn rests_on(captured: &Captured, facts: &LogFacts, path_ns: Option<f64>) -> Vec<
         "{:.0} us of processor time per transaction by the accounts of server and client",
         (captured.cpu.server_ns + captured.cpu.client_ns) / 1e3
     )];
+    if captured.cpu.capture_ns > 0.0 {
+        let us = captured.cpu.capture_ns / 1e3;
+        found.push(format!("{us:.0} us of these were the capture's own and are left out"));
+    }
     found.push(match path_ns {
         Some(ns) => format!("{:.0} us that the host adds to a sync of the log", ns / 1e3),
         None => "no host path of the log: requests of the disk were not captured".to_owned(),

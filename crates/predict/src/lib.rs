@@ -32,9 +32,17 @@ mod log;
 mod tests;
 mod warming;
 
-pub use answer::{AtGoal, KindAnswer, Limit, Prediction, Question, predict};
+pub use answer::{
+    AtGoal, HostFactors, KindAnswer, Limit, Prediction, Question, Sketch, predict, sketch,
+    sketch_parts,
+};
 pub use captured::{Captured, Cpu, KindOf, KindReads, Start, System, Transaction};
 pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use goal::Goal;
 pub use learn::{Learned, calibrate, learn};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -79,7 +79,7 @@ pub(crate) fn captured() -> Captured {
         logical,
         connections: vec![true],
         physical: Some(physical),
-        cpu: Cpu { server_ns: 110_000.0, client_ns: 40_000.0, kernel_ns: 0.0 },
+        cpu: Cpu { server_ns: 110_000.0, capture_ns: 0.0, client_ns: 40_000.0, kernel_ns: 0.0 },
         processors: 2,
         disturbed: false,
         terminals: 1,
@@ -115,6 +115,33 @@ fn processor_time_is_that_of_the_accounts() {
     let mean = templates.iter().map(|(_, steps)| of(steps)).sum::<f64>() / 1_000.0;
     let mean = mean + learned.setup.log.leader_cpu_ns as f64;
     assert!((mean / 150_000.0 - 1.0).abs() < 0.001, "{mean}");
+}
+
+#[test]
+fn what_the_capture_took_is_left_out_of_predictions_alone() {
+    // A device that takes no time, a server that computes for 100 us of which 40 are not its own.
+    let mut captured = captured();
+    captured.cpu = Cpu { server_ns: 114_000.0, capture_ns: 45_600.0, ..captured.cpu };
+    let learned = learn(&captured).unwrap();
+    let make = || vec![device(0.0, 0.0, 0.0)];
+    let asked = |while_captured| {
+        let setup = crate::Learned { setup: without_path(&learned), ..learned.clone() };
+        let question = Question { while_captured, ..Question::default() };
+        predict(&setup, &question, "none", &make).unwrap().per_min
+    };
+    let [with, without] = [true, false].map(|captured| 60e9 / asked(captured));
+    // The leader's 10 us of a commit and the client's time are nobody's but theirs.
+    assert!((with - without - 0.4 * 104_000.0).abs() < 500.0, "{with} {without}");
+}
+
+/// No path and processors that are awake.
+fn without_path(learned: &crate::Learned) -> sim::transactions::Setup {
+    let mut setup = learned.setup.clone();
+    setup.processors.wake_ns = 0;
+    for class in &mut setup.classes {
+        class.path = sim::transactions::Path::default();
+    }
+    setup
 }
 
 #[test]

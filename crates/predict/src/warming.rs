@@ -9,7 +9,7 @@ use sim::transactions::{Step, Templates, Warming};
 
 use crate::captured::{Captured, Start};
 
-/// A stretch of the curve holds at least so many transactions: the reads of fewer are an accident.
+/// A stretch of the curve has at least this many transactions: reads of fewer are an accident.
 const STRETCH: u64 = 32;
 /// And lasts until the number of transactions has grown by this factor.
 const GROWTH: f64 = 1.1;

@@ -35,7 +35,7 @@ const STARVED_AFTER_NS: u64 = 300_000;
 /// 1.04 times at 0.61 to 0.63 times its CPU. Probably longer rows reach the device in bursts,
 /// between which it runs dry; 3 rather than 2 is not well supported.
 const SENT_AT_ONCE: usize = 3;
-/// So often the loop looks whether it should stop.
+/// Requests between two checks for cancellation.
 const LONGEST_SLEEP_NS: u64 = 50_000_000;
 /// Sleeping is not worth it for less.
 const SHORTEST_SLEEP_NS: u64 = 5_000;

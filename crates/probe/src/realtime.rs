@@ -1,6 +1,6 @@
 //! Asks the kernel to run a thread on time: real-time priority, resident memory, exact timers.
 //!
-//! Each is a wish: what was refused is said in the certificate, never an error.
+//! Each is a request: what was refused is recorded in the certificate, never an error.
 
 /// What the calling thread got, and gives back when dropped.
 #[derive(Debug)]

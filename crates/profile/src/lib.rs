@@ -147,3 +147,8 @@ impl Profile {
         Self { write_cache: None, ..self.clone() }
     }
 }
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

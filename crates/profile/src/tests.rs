@@ -42,6 +42,25 @@ fn what_is_written_reads_back_equal() {
     }
 }
 
+/// `text` with its long lines cut between words, for people who read the test.
+fn folded(text: &str) -> String {
+    let mut folded = String::new();
+    for line in text.lines() {
+        let mut width = 0;
+        for part in line.split_inclusive(' ') {
+            if width + part.len() > 90 {
+                folded.truncate(folded.trim_end().len());
+                folded.push_str("\n  ");
+                width = 2;
+            }
+            folded.push_str(part);
+            width += part.len();
+        }
+        folded.push('\n');
+    }
+    folded
+}
+
 #[test]
 fn a_written_profile_is_one_that_a_person_can_read() {
     let mut profile = shipped_profile("fuji-xerox-gigaexpress");
@@ -52,10 +71,11 @@ fn a_written_profile_is_one_that_a_person_can_read() {
         trace: "order-entry, 4 users".to_owned(),
         date: "2026-11-21".to_owned(),
     });
-    insta::assert_snapshot!(profile.to_toml(), @r#"
+    insta::assert_snapshot!(folded(&profile.to_toml()), @r#"
     [profile]
     name = "fuji-xerox-gigaexpress"
-    description = "Fuji Xerox GigaExpress 16 GB, a DRAM SSD on a PCI Express card. Oi publishes its capacity and interface, not its speed."
+    description = "Fuji Xerox GigaExpress 16 GB, a DRAM SSD on a PCI Express card. Oi
+      publishes its capacity and interface, not its speed."
     class = "dram-ssd"
     sources = ["Oi, OLTP on a DRAM SSD, 2007, Table 1"]
 
@@ -66,8 +86,10 @@ fn a_written_profile_is_one_that_a_person_can_read() {
     [device]
     kind = "ram"
     capacity = "16GB"
-    interface_mb_per_s = { value = 250.0, source = "not published; one lane of PCI Express 1.0", assumed = true }
-    latency_us = { value = 15.0, source = "not published; Texas Memory states at most 15 us for the RamSan-440, a DRAM SSD of 2008", assumed = true }
+    interface_mb_per_s = { value = 250.0, source = "not published; one lane of PCI Express
+      1.0", assumed = true }
+    latency_us = { value = 15.0, source = "not published; Texas Memory states at most 15 us
+      for the RamSan-440, a DRAM SSD of 2008", assumed = true }
     ports = { value = 4.0, source = "not published", assumed = true }
 
     [validation]
@@ -96,15 +118,15 @@ fn check_refusal(name: &str, (line, replacement): (&str, &str), expected: &str) 
 fn impossible_devices_are_refused_with_field_and_line() {
     let parallelism = "parallelism = { value = 36";
     for (line, value, expected) in [
-        (parallelism, "0", "my.toml:19: device.parallelism: it must be at least 1"),
-        (parallelism, "1.5", "my.toml:19: device.parallelism: it must be a whole number"),
-        (parallelism, "nan", "my.toml:19: device.parallelism: it must be a whole number"),
-        ("base_us = { value = 76.4", "-1", "my.toml:22: device.read.sequential.base_us: it is neg"),
-        ("us_per_kib = { value = 0.366", "inf", "my.toml:23: device.read.sequential.us_per_kib: "),
+        (parallelism, "0", "my.toml:25: device.parallelism: it must be at least 1"),
+        (parallelism, "1.5", "my.toml:25: device.parallelism: it must be a whole number"),
+        (parallelism, "nan", "my.toml:25: device.parallelism: it must be a whole number"),
+        ("base_us = { value = 76.4", "-1", "my.toml:30: device.read.sequential.base_us: it is neg"),
+        ("us_per_kib = { value = 0.366", "inf", "my.toml:31: device.read.sequential.us_per_kib: "),
         (
             "ceiling_iops = { value = 450000",
             "0",
-            "my.toml:29: device.read.random.ceiling_iops: it must be above zero",
+            "my.toml:38: device.read.random.ceiling_iops: it must be above zero",
         ),
     ] {
         let (key, _) = line.rsplit_once(' ').expect("a value");
@@ -113,17 +135,17 @@ fn impossible_devices_are_refused_with_field_and_line() {
     check_refusal(
         "intel-p3700",
         ("[0.0, 0.93], ", ""),
-        "my.toml:50: device.residual[0].quantiles: probabilities must run from 0 to 1",
+        "my.toml:63: device.residual[0].quantiles: probabilities must run from 0 to 1",
     );
     check_refusal(
         "intel-p3700",
         ("capacity = \"800GB\"", "capacity = 0"),
-        "my.toml:17: device.capacity: a device holds at least one byte",
+        "my.toml:23: device.capacity: a device holds at least one byte",
     );
     check_refusal(
         "intel-p3700",
         ("source = \"Tom's Hardware\" }", "source = \"\" }"),
-        "my.toml:24: device.read.sequential.ceiling_mb_per_s: its source is empty",
+        "my.toml:32: device.read.sequential.ceiling_mb_per_s: its source is empty",
     );
 }
 
@@ -166,16 +188,16 @@ fn impossible_jitter_is_refused() {
 #[test]
 fn impossible_caches_are_refused_with_field_and_line() {
     for (line, replacement, expected) in [
-        ("capacity_mb = { value = 16", "capacity_mb = { value = 0", "41: write_cache.capacity_mb"),
+        ("capacity_mb = { value = 16", "capacity_mb = { value = 0", "55: write_cache.capacity_mb"),
         (
             "capacity_mb = { value = 16",
             "capacity_mb = { value = 0.004",
-            "41: write_cache.capacity_mb: a cache holds at least one line",
+            "55: write_cache.capacity_mb: a cache holds at least one line",
         ),
-        ("line = \"4KiB\"", "line = 5000", "42: write_cache.line: a line is a power of two"),
-        ("ports = { value = 1", "ports = { value = 0", "45: write_cache.ports"),
-        ("value = 0.9", "value = 1.1", "46: write_cache.high_watermark: a share"),
-        ("value = 0.5", "value = 0.95", "47: write_cache.low_watermark: it is above"),
+        ("line = \"4KiB\"", "line = 5000", "57: write_cache.line: a line is a power of two"),
+        ("ports = { value = 1", "ports = { value = 0", "61: write_cache.ports"),
+        ("value = 0.9", "value = 1.1", "62: write_cache.high_watermark: a share"),
+        ("value = 0.5", "value = 0.95", "63: write_cache.low_watermark: it is above"),
     ] {
         check_refusal("mtron-pro-7500", (line, replacement), &format!("my.toml:{expected}"));
     }
@@ -184,23 +206,29 @@ fn impossible_caches_are_refused_with_field_and_line() {
 #[test]
 fn impossible_limits_are_refused_with_field_and_line() {
     for (line, replacement, expected) in [
-        ("rate = { value = 300,", "rate = { value = 0,", "65: limits.iops.rate: it must be above"),
+        ("rate = { value = 300,", "rate = { value = 0,", "91: limits.iops.rate: it must be above"),
         (
             "burst = { value = 3000,",
             "burst = { value = 30,",
-            "66: limits.iops.burst: it is below the rate",
+            "93: limits.iops.burst: it is below the rate",
         ),
         (
-            "burst = { value = 3000, source = \"Amazon EC2 user guide, general-purpose.md, June 2023: 3 per GiB, at least 100\" }",
+            concat!(
+                "burst = { value = 3000, source = \"\"\"\\\n  Amazon EC2 user guide, ",
+                "general-purpose.md, June 2023: 3 per GiB, at least 100\"\"\" }",
+            ),
             "",
-            "64: limits.iops.burst: burst and credits need each other",
+            "90: limits.iops.burst: burst and credits need each other",
         ),
         (
-            "io_kib = { value = 256, source = \"Amazon EC2 user guide, EBS I/O characteristics, 2023\" }",
+            concat!(
+                "io_kib = { value = 256, source = \"Amazon EC2 user guide, ",
+                "EBS I/O characteristics, 2023\" }",
+            ),
             "",
-            "61: limits.merges_contiguous: it needs io_kib",
+            "87: limits.merges_contiguous: it needs io_kib",
         ),
-        ("[limits.mb_per_s]", "[limits.kb_per_s]", "69: unknown field `kb_per_s`"),
+        ("[limits.mb_per_s]", "[limits.kb_per_s]", "98: unknown field `kb_per_s`"),
     ] {
         check_refusal("aws-gp2", (line, replacement), &format!("my.toml:{expected}"));
     }
@@ -245,14 +273,14 @@ fn control_characters_are_refused() {
 #[test]
 fn malformed_texts_are_refused_with_their_line() {
     for (line, replacement, expected) in [
-        ("kind = \"linear\"", "kind = \"quantum\"", "my.toml:16: unknown variant `quantum`"),
-        ("kind = \"linear\"", "", "my.toml:15: missing field `kind`"),
-        ("condition = ", "kind = \"ram\"\ncondition = ", "my.toml:11: unknown field `kind`"),
-        ("capacity = ", "capacty = ", "my.toml:17: unknown field `capacty`"),
-        ("capacity = \"800GB\"", "capacity = \"much\"", "my.toml:17: 'much' is not a size"),
-        ("[device.flush]", "[device.flush", "my.toml:43: "),
-        ("[profile]", "", "my.toml:4: unknown field `class`"),
-        ("op = \"read\"", "op = \"erase\"", "my.toml:47: unknown variant `erase`"),
+        ("kind = \"linear\"", "kind = \"quantum\"", "my.toml:22: unknown variant `quantum`"),
+        ("kind = \"linear\"", "", "my.toml:21: missing field `kind`"),
+        ("condition = ", "kind = \"ram\"\ncondition = ", "my.toml:15: unknown field `kind`"),
+        ("capacity = ", "capacty = ", "my.toml:23: unknown field `capacty`"),
+        ("capacity = \"800GB\"", "capacity = \"much\"", "my.toml:23: 'much' is not a size"),
+        ("[device.flush]", "[device.flush", "my.toml:52: "),
+        ("[profile]", "", "my.toml:6: unknown field `class`"),
+        ("op = \"read\"", "op = \"erase\"", "my.toml:58: unknown variant `erase`"),
     ] {
         check_refusal("intel-p3700", (line, replacement), expected);
     }

@@ -29,7 +29,7 @@ pub struct WriteCacheParameters {
     pub low_watermark: f64,
     /// Longest write of a destage; one line switches coalescing off.
     pub coalesce_bytes: u32,
-    /// Destage everything after so many ns without a request; `None` never does.
+    /// Destage everything after this many ns without a request; `None` never does.
     pub idle_destage_after_ns: Option<f64>,
     /// Whether a flush may be acknowledged from the cache.
     pub power_loss_protected: bool,

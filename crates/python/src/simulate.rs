@@ -149,7 +149,9 @@ enum Target {
 fn target(given: &Bound<'_, PyAny>, host: Option<&Spec>, seed: u64) -> PyResult<Target> {
     if let Ok(device) = given.cast::<PythonDevice>() {
         if host.is_some() {
-            return Err(PyTypeError::new_err("a host stands above profiles, not Python devices"));
+            return Err(PyTypeError::new_err(
+                "a host stack works with profiles, not with Python devices",
+            ));
         }
         return Ok(Target::Python(device.get().device(given.py(), seed)?));
     }

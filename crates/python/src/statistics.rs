@@ -7,8 +7,8 @@ use stats::error_ratio::{Block, Resampling, compare, compare_with_interval};
 use crate::numbers::{real, whole};
 use crate::values::to_python;
 
-/// E and its companions: simulated against real response times, ns. With `block`, so many requests
-/// that stay together when resampling, E has an interval.
+/// E and its companions: simulated against real response times, ns. With `block`, this many
+/// requests that stay together when resampling, E has an interval.
 #[pyfunction]
 #[pyo3(signature = (simulated, real, *, block=None, resamples=200, seed=1))]
 pub fn error_ratio(

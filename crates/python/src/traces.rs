@@ -78,7 +78,7 @@ fn narrow<T: TryFrom<u64>>(values: Vec<u64>, name: &str) -> PyResult<Vec<T>> {
 
 #[pymethods]
 impl Trace {
-    /// Reads a trace of any known format, told from its content; it may be compressed.
+    /// Reads a trace of any known format, detected from its content; it may be compressed.
     #[staticmethod]
     #[pyo3(signature = (path, *, format=None, columns=None, lenient=false, time_unit=None,
                         sector_bytes=None, capacity_bytes=None, queued_times=false, threads=None))]

@@ -41,7 +41,8 @@ def test_the_stubs_say_what_there_is():
     told = {}
     for node in stubs.body:
         if isinstance(node, ast.ClassDef):
-            parts = [part for part in node.body if isinstance(part, (ast.FunctionDef, ast.AnnAssign))]
+            kinds = (ast.FunctionDef, ast.AnnAssign)
+            parts = [part for part in node.body if isinstance(part, kinds)]
             told[node.name] = {
                 part.name if isinstance(part, ast.FunctionDef) else part.target.id for part in parts
             }

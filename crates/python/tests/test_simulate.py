@@ -36,7 +36,8 @@ def test_a_model_of_python_stands_beside_profiles(trace):
     assert [outcome.profile for outcome in both] == ["generic-slc-8g", "fixed", "intel-x25-e"]
     assert both[1].to_dict() == simulate(trace, Fixed).to_dict()
     assert both[0].to_dict() == simulate(trace, "generic-slc-8g").to_dict()
-    assert "fixed" in str(wearmark.table(both)) and "<th>fixed</th>" in wearmark.table(both)._repr_html_()
+    table = wearmark.table(both)
+    assert "fixed" in str(table) and "<th>fixed</th>" in table._repr_html_()
 
 
 def test_responses_are_those_of_the_model(trace):
@@ -75,7 +76,10 @@ def test_an_exception_of_a_model_comes_out(trace):
 
 @pytest.mark.parametrize(
     ("answer", "told"),
-    [(lambda now: now - 1, "before it was submitted"), (lambda now: "soon", "whole ns, not 'soon'")],
+    [
+        (lambda now: now - 1, "before it was submitted"),
+        (lambda now: "soon", "whole ns, not 'soon'"),
+    ],
 )
 def test_answers_that_cannot_be_are_refused(trace, answer, told):
     class Wrong:

@@ -59,7 +59,8 @@ const Charts = (() => {
       this.host = host;
       this.figure = figure;
       this.name = `c${serial++}`;
-      this.series = (figure.lines ?? figure.grid?.series ?? figure.bars.series).map((one, index) => ({
+      const series = figure.lines ?? figure.grid?.series ?? figure.bars.series;
+      this.series = series.map((one, index) => ({
         ...one,
         look: (one.colour ?? index) % LOOKS,
         shown: true,
@@ -651,9 +652,9 @@ const Charts = (() => {
         one.cells.forEach((count, at) => {
           if (count <= 0) return;
           const shade = Math.ceil((Math.log1p(count) / Math.log1p(most)) * SHADES);
-          const [across, down] = this.corner(at);
-          paths[Math.max(1, shade) - 1] +=
-            `M${fixed(across)} ${fixed(down)}h${fixed(this.cell[0])}v${fixed(this.cell[1])}h-${fixed(this.cell[0])}z`;
+          const [across, down] = this.corner(at).map(fixed);
+          const [width, height] = this.cell.map(fixed);
+          paths[Math.max(1, shade) - 1] += `M${across} ${down}h${width}v${height}h-${width}z`;
         });
         paths.forEach((d, shade) => {
           if (d)

@@ -39,3 +39,8 @@ pub use page::{
     Section, Series, Style, Table,
 };
 pub use terminal::terminal;
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -40,3 +40,8 @@ pub use outcome::{ClassOutcome, Interval, Outcome};
 pub use replay::{Position, Watched, check, check_extent, replay, replay_with, responses};
 pub use synthetic::{DepthOutcome, Synthetic, closed_loop_depth, closed_loop_span};
 pub use wear::{FlashMark, WearMark};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

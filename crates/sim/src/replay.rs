@@ -54,7 +54,7 @@ pub struct Watched<'a> {
     /// Requests due before this only warm the device up: no class, interval or breakdown counts
     /// them.
     pub warm_up_ns: u64,
-    /// Told every so many requests how far the replay is; stops it by breaking.
+    /// Told every this many requests how far the replay is; stops it by breaking.
     pub progress: Option<&'a mut dyn FnMut(Position) -> ControlFlow<()>>,
 }
 

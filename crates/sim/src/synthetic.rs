@@ -90,7 +90,7 @@ pub fn closed_loop_depth(
 }
 
 /// Keeps `depth` requests outstanding on `device` until the end of `span_ns`, and counts what
-/// completes within it, in so many `windows`: what a probe of a real disk does.
+/// completes within it, in this many `windows`: what a probe of a real disk does.
 ///
 /// # Panics
 /// Where the span is empty or begins before the load, or there are no windows.

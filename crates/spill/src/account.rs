@@ -128,7 +128,7 @@ impl Account {
         trace.count() - 1
     }
 
-    /// It completed after so many ns.
+    /// It completed after this many ns.
     pub(crate) fn completed(&mut self, place: usize, service_ns: u64) {
         if let Some(Recording { trace }) = &mut self.trace
             && let Some(service) = &mut trace.service

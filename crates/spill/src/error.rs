@@ -94,7 +94,7 @@ impl Hint for Error {
             Self::Setting { .. } => "change the setting as the message says".to_owned(),
             Self::Place { source, .. } => match source.kind() {
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-                    "give an existing directory on the disk that is meant".to_owned()
+                    "give an existing directory on the disk to measure".to_owned()
                 }
                 std::io::ErrorKind::PermissionDenied => {
                     "give a directory that you may write to".to_owned()

@@ -12,14 +12,14 @@ pub trait Medium: Device {
     /// CPU time used so far by this thread, ns.
     fn cpu_ns(&self) -> u64;
 
-    /// Told that the engine has worked on so many rows. A device model in virtual time lets the
+    /// Told that the engine has worked on this many rows. A device model in virtual time lets the
     /// time pass that this takes; on a real device it has passed.
     fn worked(&self, rows: u64);
 
     /// Smallest unit of a transfer, bytes.
     fn sector_bytes(&self) -> u32;
 
-    /// Makes room for so many bytes from the start, or says that there is none.
+    /// Makes room for this many bytes from the start, or says that there is none.
     fn reserve(&self, bytes: u64) -> Result<(), Error>;
 
     /// What is suspect about it.

@@ -19,9 +19,9 @@ pub enum Keys {
     /// Any 64-bit number, all alike.
     #[default]
     Random,
-    /// 0 to so many less one, all alike.
+    /// 0 to this many less one, all alike.
     Uniform(u64),
-    /// 0 to so many less one, key k with a probability about as 1 / (k + 1).
+    /// 0 to this many less one, key k with a probability about as 1 / (k + 1).
     Zipf(u64),
     /// The number of the row.
     Ascending,

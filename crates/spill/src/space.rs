@@ -46,7 +46,7 @@ impl Space {
         self.extent_clusters * self.cluster_bytes
     }
 
-    /// Extents that so many clusters take.
+    /// Extents that this many clusters take.
     pub(crate) fn extents(&self, clusters: u64) -> u64 {
         clusters.div_ceil(self.extent_clusters)
     }

@@ -23,3 +23,8 @@ pub use autocorrelation::autocorrelation_time;
 pub use demerit::demerit;
 pub use histogram::Histogram;
 pub use quantile::{quantile_sorted, quantile_sorted_f64};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

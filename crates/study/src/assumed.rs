@@ -3,12 +3,16 @@
 //! Every parameter of a profile is a table with a `value` and a `source`; one that nobody published
 //! or measured says `assumed = true`. A result of such a profile is worth what its assumptions are
 //! worth, so they are counted and swept: each is halved and doubled by itself, the others kept. The
-//! factor is a convention: published figures of one class of devices lie about that far apart.
+//! factor is a convention: published figures of one class of devices lie about that far apart. A
+//! measured value that states its standard error can be moved too, to the ends of its interval.
 
 use toml::Value;
 
 /// How far an assumed value is moved, either way.
 pub const FACTOR: f64 = 2.0;
+
+/// Of a normal distribution 90 % lies within so many standard deviations of its mean.
+const NINETY_PERCENT: f64 = 1.645;
 
 /// Most assumed values of one profile that are swept.
 const SWEPT_MAX: usize = 40;
@@ -53,26 +57,54 @@ fn behaviour(text: &str) -> Option<toml::Table> {
 
 /// The profile with each assumed number halved, and doubled: two texts a number.
 pub fn variants(text: &str) -> Vec<String> {
+    let is_assumed = |_: &toml::Table, assumed: bool| assumed.then_some([1.0 / FACTOR, FACTOR]);
+    moved(text, &is_assumed).into_iter().flatten().collect()
+}
+
+/// The profile with each number that is in doubt at the ends of its 90 % interval: the standard
+/// error of a measured one, [`FACTOR`] either way of an assumed one. Two texts a number.
+pub fn doubtful(text: &str) -> Vec<[String; 2]> {
+    let ends = |table: &toml::Table, assumed: bool| {
+        let number = |name: &str| {
+            let value = table.get(name)?;
+            value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
+        };
+        let (value, error) = (number("value")?, number("error").filter(|error| *error > 0.0));
+        match error {
+            Some(error) if value > 0.0 => {
+                let share = NINETY_PERCENT * error / value;
+                // What may be nothing is at least a hundredth of itself.
+                Some([(1.0 - share).max(0.01), 1.0 + share])
+            }
+            _ => assumed.then_some([1.0 / FACTOR, FACTOR]),
+        }
+    };
+    moved(text, &ends)
+}
+
+/// By which factors a parameter is to be moved down and up, if at all.
+type Ends<'a> = &'a dyn Fn(&toml::Table, bool) -> Option<[f64; 2]>;
+
+fn moved(text: &str, ends: Ends<'_>) -> Vec<[String; 2]> {
     let Some(profile) = behaviour(text) else { return Vec::new() };
     let profile = Value::Table(profile);
     let mut places = Vec::new();
     walk(&profile, &mut Vec::new(), &mut |path, table, assumed| {
-        if assumed && table.get("value").is_some_and(|v| v.is_integer() || v.is_float()) {
-            places.push(path.to_vec());
+        let is_number = table.get("value").is_some_and(|v| v.is_integer() || v.is_float());
+        if let Some(factors) = ends(table, assumed).filter(|_| is_number) {
+            places.push((path.to_vec(), factors));
         }
     });
-    let mut texts = Vec::new();
-    for place in places.iter().take(SWEPT_MAX) {
-        for factor in [1.0 / FACTOR, FACTOR] {
-            let mut changed = profile.clone();
-            if scale(&mut changed, place, factor)
-                && let Ok(text) = toml::to_string(&changed)
-            {
-                texts.push(text);
-            }
-        }
-    }
-    texts
+    let text_at = |place: &[Key], factor| {
+        let mut changed = profile.clone();
+        let is_changed = scale(&mut changed, place, factor);
+        is_changed.then(|| toml::to_string(&changed).ok()).flatten()
+    };
+    let pairs = places
+        .iter()
+        .take(SWEPT_MAX)
+        .map(|(place, [low, high])| Some([text_at(place, *low)?, text_at(place, *high)?]));
+    pairs.flatten().collect()
 }
 
 /// A key of a table, or a place in an array.
@@ -156,6 +188,25 @@ rate = { value = 250.0, source = 'the maker' }\nlist = [{ value = 1, source = 'x
             texts.iter().map(|text| ports(text)["value"].as_integer().unwrap()).collect();
         assert_eq!(values, [2, 8]);
         assert!(texts.iter().all(|text| text.contains("250.0") && text.contains("depth = 32")));
+    }
+
+    #[test]
+    fn measured_numbers_move_to_the_ends_of_their_intervals() {
+        let text = PROFILE.replace("value = 250.0,", "value = 250.0, error = 20.0,");
+        let rates: Vec<[f64; 2]> = doubtful(&text)
+            .iter()
+            .map(|ends| {
+                let rate = |text: &String| {
+                    text.parse::<toml::Table>().unwrap()["device"]["rate"]["value"]
+                        .as_float()
+                        .unwrap()
+                };
+                [rate(&ends[0]), rate(&ends[1])]
+            })
+            .collect();
+        assert_eq!(rates.len(), 2, "the ports, which are assumed, and the rate");
+        let ends = rates.iter().find(|ends| ends[0] < ends[1]).unwrap();
+        assert!((ends[0] - 217.1).abs() < 1e-9 && (ends[1] - 282.9).abs() < 1e-9, "{ends:?}");
     }
 
     /// Every shipped profile says of itself what is assumed, and the sweep of most is profiles too.

@@ -58,7 +58,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of so many.
+    /// The cost of `count` of them.
     #[must_use]
     pub fn times(self, count: usize) -> Self {
         let usd_per_month = self.usd_per_month * count as f64;

@@ -53,6 +53,7 @@ pub fn examine(place: &Path) -> Vec<Check> {
         clock(),
         processors(),
         governor(Path::new("/sys")),
+        temperature(Path::new("/sys")),
         other_load(),
         memory(),
         server(System::Postgresql),
@@ -171,7 +172,7 @@ fn real_time() -> Check {
 fn pressure() -> Check {
     const NAME: &str = "pressure information";
     if fs::read_to_string("/proc/pressure/io").is_ok() {
-        return works(NAME, "/proc/pressure tells who waits for what");
+        return works(NAME, "/proc/pressure shows what tasks wait for");
     }
     limited(
         NAME,
@@ -235,6 +236,52 @@ fn governor(sysfs: &Path) -> Check {
             "response times at low depth vary with the clock: 'cpupower frequency-set -g \
              performance'",
         ),
+    }
+}
+
+/// Degrees below a sensor's own limit at which a drive or a processor may slow itself down.
+const MARGIN_C: f64 = 5.0;
+
+/// A device that is hot slows itself down: later figures are worse than earlier ones.
+fn temperature(sysfs: &Path) -> Check {
+    const NAME: &str = "temperature";
+    let sensors = fs::read_dir(sysfs.join("class/hwmon")).into_iter().flatten().flatten();
+    let mut read: Vec<Sensor> = sensors.filter_map(|entry| Sensor::read(&entry.path())).collect();
+    read.sort_by(|a, b| a.margin_c().total_cmp(&b.margin_c()));
+    let Some(hottest) = read.first() else { return works(NAME, "no sensor here") };
+    let Sensor { name, at_c, limit_c } = hottest;
+    if hottest.margin_c() >= MARGIN_C {
+        return works(NAME, format!("{name} at {at_c:.0} C, its limit is {limit_c:.0} C"));
+    }
+    limited(
+        NAME,
+        format!("{name} at {at_c:.0} C, its limit is {limit_c:.0} C"),
+        "it may slow down while it is measured: let it cool, or give it more air",
+    )
+}
+
+/// The first temperature of a sensor chip (hwmon of the kernel: `tempN_*` in thousandths of a
+/// degree).
+struct Sensor {
+    name: String,
+    at_c: f64,
+    limit_c: f64,
+}
+
+impl Sensor {
+    /// `None` where the chip has no temperature, or no limit to compare it with.
+    fn read(chip: &Path) -> Option<Self> {
+        let degrees = |file: &str| -> Option<f64> {
+            let text = fs::read_to_string(chip.join(file)).ok()?;
+            Some(text.trim().parse::<f64>().ok()? / 1000.0)
+        };
+        let limit_c = degrees("temp1_max").or_else(|| degrees("temp1_crit"))?;
+        let name = fs::read_to_string(chip.join("name")).ok()?.trim().to_owned();
+        Some(Self { name, at_c: degrees("temp1_input")?, limit_c })
+    }
+
+    fn margin_c(&self) -> f64 {
+        self.limit_c - self.at_c
     }
 }
 
@@ -322,6 +369,32 @@ mod tests {
             fs::write(at.join("scaling_governor"), written).unwrap();
             assert_eq!(governor(sysfs.path()).verdict, expected, "{written}");
         }
+    }
+
+    #[test]
+    fn the_sensor_nearest_to_its_limit_is_told() {
+        let sysfs = tempfile::tempdir().unwrap();
+        assert_eq!(temperature(sysfs.path()).finding, "no sensor here");
+        let chip = |number: u32, name: &str, at: &str, limit: &str| {
+            let chip = sysfs.path().join(format!("class/hwmon/hwmon{number}"));
+            fs::create_dir_all(&chip).unwrap();
+            fs::write(chip.join("name"), format!("{name}\n")).unwrap();
+            fs::write(chip.join("temp1_input"), at).unwrap();
+            fs::write(chip.join("temp1_max"), limit).unwrap();
+        };
+        chip(0, "coretemp", "55000\n", "100000\n");
+        chip(1, "nvme", "60850\n", "81850\n");
+        let cool = temperature(sysfs.path());
+        assert_eq!(
+            (cool.verdict, &*cool.finding),
+            (Verdict::Works, "nvme at 61 C, its limit is 82 C")
+        );
+        chip(1, "nvme", "79000\n", "81850\n");
+        let hot = temperature(sysfs.path());
+        assert_eq!(
+            (hot.verdict, &*hot.finding),
+            (Verdict::Limited, "nvme at 79 C, its limit is 82 C")
+        );
     }
 
     #[test]

@@ -207,7 +207,7 @@ pub struct Scenario {
     /// The device of the log, where it has its own (servers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
-    /// What stands above that device: `[scheduler]`, `[volume]` and `[cache_device]` of a host.
+    /// What is above that device: `[scheduler]`, `[volume]` and `[cache_device]` of a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<toml::Table>,
     /// The same above the device of the log.

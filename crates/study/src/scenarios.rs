@@ -129,7 +129,7 @@ pub fn simulate(
     })
 }
 
-/// As [`simulate`], from a profile's text and what stands above it: counts what it assumes, and
+/// As [`simulate`], from a profile's text and what is above it: counts what it assumes, and
 /// sweeps that. Variants that are no profile are left out.
 pub fn simulate_swept(
     (name, text, host): (&str, &str, Option<&host::Spec>),

@@ -455,7 +455,7 @@ mod tests {
     use super::*;
     use crate::profiles::read_profile;
 
-    /// So many reads and writes in turns, a millisecond apart.
+    /// This many reads and writes in turns, a millisecond apart.
     fn trace_of(count: u64) -> Trace {
         let mut trace = Trace { streams: vec![Stream::default()], ..Trace::default() };
         for index in 0..count {

@@ -146,7 +146,7 @@ pub struct Compared {
     pub new: f64,
     /// New over old.
     pub ratio: Option<Ratio>,
-    /// Whether the interval is of the scatter within the runs, for want of runs.
+    /// Whether the interval is of the scatter within the runs, because there are too few runs.
     pub within: bool,
     /// What that says.
     pub verdict: Verdict,

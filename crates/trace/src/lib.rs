@@ -20,3 +20,8 @@ pub mod surgery;
 
 pub use columns::{Chains, Malformed, Origin, Stream, Trace};
 pub use request::{Op, Request};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

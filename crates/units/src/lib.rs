@@ -15,3 +15,8 @@ mod quantity;
 
 pub use parse::ParseError;
 pub use quantity::{Bytes, Lba, Nanos, Rate};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

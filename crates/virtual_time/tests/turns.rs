@@ -24,7 +24,7 @@ fn world(processors: u32, computing: Computing) -> Arc<World> {
     World::new(Box::new(Serial::default()), &Settings { processors, computing })
 }
 
-/// Runs `work` as every one of so many workers and gives the time of each at its end.
+/// Runs `work` as every one of this many workers and gives the time of each at its end.
 fn run(world: &Arc<World>, workers: usize, work: impl Fn(usize) + Sync) -> Vec<u64> {
     world.expect(workers);
     std::thread::scope(|scope| {

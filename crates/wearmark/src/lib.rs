@@ -20,7 +20,7 @@ use crate::commands::Outcome;
 pub use crate::commands::{recipe, save_trace};
 
 /// Runs the command of these arguments, the first of which is the program's own name, and prints
-/// what it has to say. It takes over SIGINT and SIGTERM of the whole process.
+/// what it reports. It takes over SIGINT and SIGTERM of the whole process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(exit_code(arguments))
 }

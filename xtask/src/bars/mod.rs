@@ -7,6 +7,7 @@
 //! area replaces its section in `docs/bars.md`.
 
 mod accounts;
+mod advice;
 mod calibration;
 mod emulation;
 mod host;
@@ -132,6 +133,8 @@ const AREAS: &[Area] = &[
     Area { name: "torture", about: "defects found, losses survived", measure: torture::measure },
     Area { name: "emulation", about: "models served in real time", measure: emulation::measure },
     Area { name: "prediction", about: "predicted and really run", measure: prediction::measure },
+    Area { name: "advice", about: "advice and brute force", measure: advice::measure },
+    Area { name: "papers", about: "five papers, figure by figure", measure: advice::papers },
     Area { name: "main-job", about: "the first study", measure: main_job::measure },
     Area { name: "build", about: "building the program", measure: suite::build },
     Area { name: "tests", about: "the test command", measure: suite::tests },

@@ -33,7 +33,7 @@ pub fn replace(area: &Area, sitting: &Sitting) -> anyhow::Result<()> {
             text.push_str(&format!("\n## {}\n\n{}\n", area.name, section.trim()));
         }
     }
-    Ok(std::fs::write(path, text)?)
+    Ok(std::fs::write(path, crate::lines::markdown::wrap(&text))?)
 }
 
 /// The bodies of the sections by their titles.

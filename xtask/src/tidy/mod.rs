@@ -1,13 +1,16 @@
 //! Structure that the compiler does not check: which crate may use which, that inner crates stay
 //! pure, that the modules of a crate stand above one another, that all modules with parts look
-//! alike, and that no line is too long.
+//! alike, that no line is too long, and that texts use words that readers know.
 
 mod circles;
+mod words;
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+
+use crate::lines::{self, COLUMNS};
 
 /// Crates in rings: each may use only crates that stand before it.
 const ORDER: &[&str] = &[
@@ -40,7 +43,7 @@ const ORDER: &[&str] = &[
 
 /// Crates that do no I/O, read no clock and start no threads. None of their files is exempt, tests
 /// among the sources included; a test that reads a file stands in `tests/it`.
-const INNER: &[&str] = &[
+pub const INNER: &[&str] = &[
     "units", "events", "stats", "report", "trace", "profile", "model", "host", "sim", "fit",
     "predict", "advise",
 ];
@@ -70,12 +73,6 @@ const IMPURE: &[&str] = &[
 /// What an inner crate must not depend on, besides crates that stand outside of it.
 const IMPURE_DEPENDENCIES: &[&str] = &["rustix", "libc", "io-uring", "tempfile"];
 
-/// Longest line of a source, in characters; rustfmt's `max_width`.
-const COLUMNS: usize = 100;
-
-/// Below `crates`: texts that are compared as they are.
-const WIDE: &[&str] = &["profile/src/tests.rs", "report/tests/it/text.rs"];
-
 /// Fails with every violation found.
 pub fn check() -> anyhow::Result<()> {
     let crates = crate::root().join("crates");
@@ -98,6 +95,9 @@ pub fn check() -> anyhow::Result<()> {
             found.push(format!("crate {name} has no place in xtask/src/tidy.rs"));
         }
     }
+    for name in ORDER {
+        readme(&crates.join(name), INNER.contains(name), &mut found);
+    }
     for name in INNER {
         pure(&crates.join(name).join("src"), &mut found)?;
     }
@@ -108,46 +108,68 @@ pub fn check() -> anyhow::Result<()> {
         circles::check(&source, &mut found)?;
     }
     for folder in ["crates", "xtask/src", "fuzz/src", "fuzz/fuzz_targets"] {
-        sources(&crate::root().join(folder), &mut found)?;
+        modules(&crate::root().join(folder), &mut found)?;
     }
+    texts(&crate::root(), &mut found)?;
     if !found.is_empty() {
         bail!("tidy:\n  {}", found.join("\n  "));
     }
     println!(
         "tidy: arrows point inward, no modules use each other in a circle, inner crates are pure, \
-         warnings are documented, modules with parts have a mod.rs, no line is too long"
+         warnings are documented, modules with parts have a mod.rs, no line is too long, no \
+         text uses a private word"
     );
     Ok(())
 }
 
-/// Modules that are both a file and a folder (one with parts of its own is `name/mod.rs`), and
-/// lines of sources that are too long, which rustfmt leaves alone in comments, texts and macros.
-fn sources(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
+/// A crate whose README is missing, or, for an inner crate, whose example is not run as a test.
+fn readme(folder: &Path, is_inner: bool, found: &mut Vec<String>) {
+    let path = folder.join("README.md");
+    let Ok(text) = fs::read_to_string(&path) else {
+        found.push(format!("{} is missing: what is the crate for?", path.display()));
+        return;
+    };
+    let root = fs::read_to_string(folder.join("src/lib.rs")).unwrap_or_default();
+    if is_inner && !(text.contains("```rust") && root.contains("include_str!(\"../README.md\")")) {
+        found.push(format!("{}: no example that the tests run", path.display()));
+    }
+}
+
+/// Modules that are both a file and a folder: one with parts of its own is `name/mod.rs`.
+fn modules(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
-        let shown = path.display();
         if path.is_dir() {
             let file = path.with_extension("rs");
             if file.is_file() {
+                let shown = path.display();
                 found.push(format!("{}: belongs into {shown}/mod.rs", file.display()));
             }
-            sources(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !is_wide(&path) {
-            let text = fs::read_to_string(&path)?;
-            for (index, _) in text.lines().enumerate().filter(|(_, line)| is_long(line)) {
-                found.push(format!("{shown}:{}: longer than {COLUMNS} columns", index + 1));
-            }
+            modules(&path, found)?;
         }
     }
     Ok(())
 }
 
-fn is_wide(path: &Path) -> bool {
-    WIDE.iter().any(|wide| path.starts_with(crate::root().join("crates").join(wide)))
-}
-
-fn is_long(line: &str) -> bool {
-    line.chars().count() > COLUMNS
+/// Lines of all files below `root` that are too long, and words that a reader does not know.
+fn texts(root: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
+    for path in lines::written(root)? {
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let shown = path.strip_prefix(root).unwrap_or(&path);
+        let place = |line: usize| format!("{}:{line}", shown.display());
+        for line in lines::too_long(&text) {
+            found.push(format!(
+                "{}: longer than {COLUMNS} columns ('cargo xtask wrap' breaks Markdown and TOML)",
+                place(line)
+            ));
+        }
+        if words::is_checked(shown) {
+            for (line, word) in words::found(&text) {
+                found.push(format!("{}: '{}': write {}", place(line), word.not, word.but));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Codes of `Warning::new(stage, "code", ...)` that `docs/reference/warnings.md` does not list.
@@ -230,7 +252,7 @@ fn pure(folder: &Path, found: &mut Vec<String>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, dependencies, impurity, sources, without_tests};
+    use super::{COLUMNS, dependencies, impurity, modules, readme, texts, without_tests};
 
     #[test]
     fn impure_code_is_named_and_comments_are_not() {
@@ -248,23 +270,70 @@ mod tests {
         assert_eq!(without_tests(text), "a\nb\nc\n");
     }
 
-    #[test]
-    fn a_module_is_a_file_or_a_folder_and_its_lines_are_short() {
-        let root = std::env::temp_dir().join(format!("wearmark-tidy-{}", std::process::id()));
-        std::fs::create_dir_all(root.join("a/b")).unwrap();
-        for file in ["a/mod.rs", "a/b/mod.rs", "a/b.rs", "c.rs"] {
-            std::fs::write(root.join(file), "").unwrap();
+    /// What `check` finds in a tree of `files`, sorted.
+    fn found_in(files: &[(&str, &str)]) -> Vec<String> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static TREES: AtomicU32 = AtomicU32::new(0);
+        let tree = TREES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("wearmark-tidy-{}-{tree}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        for (file, text) in files {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
         }
-        // Characters count, not bytes.
-        let (fits, long) = ("\u{2588}".repeat(COLUMNS), "x".repeat(COLUMNS + 1));
-        std::fs::write(root.join("c.rs"), format!("{fits}\n// {long}\n")).unwrap();
         let mut found = Vec::new();
-        sources(&root, &mut found).unwrap();
+        modules(&root, &mut found).unwrap();
+        texts(&root, &mut found).unwrap();
         std::fs::remove_dir_all(&root).unwrap();
         found.sort();
+        found
+    }
+
+    #[test]
+    fn a_crate_has_a_readme_and_an_inner_one_an_example_that_is_run() {
+        let root = std::env::temp_dir().join(format!("wearmark-readme-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("src")).unwrap();
+        let mut found = Vec::new();
+        readme(&root, false, &mut found);
+        std::fs::write(root.join("README.md"), "# x\n\n```rust\nlet x = 1;\n```\n").unwrap();
+        readme(&root, false, &mut found);
+        readme(&root, true, &mut found);
+        let hook = "#[doc = include_str!(\"../README.md\")]\nstruct Readme;\n";
+        std::fs::write(root.join("src/lib.rs"), hook).unwrap();
+        readme(&root, true, &mut found);
+        std::fs::remove_dir_all(&root).unwrap();
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("a/b.rs"), "{found:?}");
-        assert!(found[1].contains("c.rs:2: longer"), "{found:?}");
+        assert!(found[0].contains("is missing") && found[1].contains("no example"), "{found:?}");
+    }
+
+    #[test]
+    fn a_module_is_a_file_or_a_folder() {
+        let found = found_in(&[("a/mod.rs", ""), ("a/b/mod.rs", ""), ("a/b.rs", ""), ("c.rs", "")]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("a/b.rs: belongs into"), "{found:?}");
+    }
+
+    #[test]
+    fn long_lines_and_private_words_are_named_with_their_places() {
+        let long = "x ".repeat(COLUMNS);
+        let private = concat!("Its how-", "manieth request.\n");
+        let files = [
+            ("a/b.rs", format!("a\n// {long}\n")),
+            ("docs/c.md", format!("{private}\n{long}\n")),
+            ("docs/journal/d.md", private.to_owned()),
+            ("e.toml", format!("x = 1 # {long}\n")),
+            ("target/f.rs", long.clone()),
+            ("g.bin", long.clone()),
+        ];
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, &**text)).collect();
+        let found = found_in(&files);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[0].starts_with("a/b.rs:2: longer"), "{found:?}");
+        assert!(found[1].starts_with("docs/c.md:1: 'how-"), "{found:?}");
+        assert!(found[1].ends_with("write sequence number"), "{found:?}");
+        assert!(found[2].starts_with("docs/c.md:3: longer"), "{found:?}");
+        assert!(found[3].starts_with("e.toml:1: longer"), "{found:?}");
     }
 
     #[test]

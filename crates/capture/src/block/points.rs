@@ -5,12 +5,12 @@
 use super::join::{RawEvent, operation};
 use crate::Unavailable;
 use crate::tracefs::ring::{self, Field};
-use crate::tracefs::{Collector, Reader, Wanted};
+use crate::tracefs::{Collector, Reader, Recorded, Wanted};
 
 /// Events kept at most, 32 bytes each.
 const EVENT_LIMIT: usize = 8_000_000;
 
-/// What a capture of the block layer brought home.
+/// Result of a capture of the block layer.
 #[derive(Default)]
 pub(super) struct Collected {
     pub events: Vec<RawEvent>,
@@ -70,8 +70,8 @@ impl Reader for BlockReader {
 
     fn polled(&mut self, _complete_ns: u64) {}
 
-    fn finish(mut self, dropped: u64) -> Collected {
-        self.collected.losses += dropped;
+    fn finish(mut self, recorded: Recorded) -> Collected {
+        self.collected.losses += recorded.dropped;
         self.collected
     }
 }

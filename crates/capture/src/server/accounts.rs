@@ -90,11 +90,17 @@ pub struct Closure {
     pub foreign_share: f64,
 }
 
-/// What a logical capture could not see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a logical capture took, and what it could not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// Events lost.
     pub losses: u64,
+    /// Events recorded.
+    #[serde(default)]
+    pub events: u64,
+    /// What recording an event took the server, ns.
+    #[serde(default)]
+    pub event_ns: f64,
     /// Calls under way at the start or the end.
     pub unpaired: u64,
     /// Calls that failed.
@@ -109,7 +115,7 @@ pub struct Quality {
     pub unresolved: Unresolved,
 }
 
-/// What the observers brought home; a capture may not have been possible.
+/// What the observers recorded; absent where a capture was not possible.
 pub struct Sources<'a> {
     /// Which server.
     pub system: System,
@@ -121,6 +127,13 @@ pub struct Sources<'a> {
     pub physical: Result<&'a ServerPhysical, &'a Unavailable>,
     /// Processor time.
     pub cpu: ServerCpu,
+}
+
+impl Quality {
+    /// Processor time of the server that went into recording, s.
+    pub fn capture_s(&self) -> f64 {
+        self.events as f64 * self.event_ns / 1e9
+    }
 }
 
 impl ServerAccounts {
@@ -206,6 +219,8 @@ impl ServerAccounts {
 fn quality(logical: &Logical) -> Quality {
     Quality {
         losses: logical.losses,
+        events: logical.events,
+        event_ns: logical.event_ns,
         unpaired: logical.unpaired,
         failed: logical.failed,
         hidden: logical.hidden,

@@ -103,7 +103,10 @@ pub fn by_data(directory: &Path) -> Result<Server, Error> {
         ([], None) => {
             let hint = "name the directory with PG_VERSION (PostgreSQL) or ibdata1 (MariaDB, \
                         MySQL), or the process with --pid";
-            Err(target("it is no server's data directory, and nobody has files open in it", hint))
+            Err(target(
+                "it is no server's data directory, and no process has files open in it",
+                hint,
+            ))
         }
     }
 }
@@ -300,6 +303,6 @@ mod tests {
             std::thread::yield_now();
         }
         child.wait().unwrap();
-        refused(by_data(&home), "nobody has files open");
+        refused(by_data(&home), "no process has files open");
     }
 }

@@ -65,6 +65,11 @@ pub struct Logical {
     pub files: Vec<ServerFile>,
     /// Events dropped by the kernel or by our own limit.
     pub losses: u64,
+    /// Events that were recorded.
+    pub events: u64,
+    /// What recording an event took the task in which it happened, ns: measured when the capture
+    /// began.
+    pub event_ns: f64,
     /// Calls under way at the start or the end, left out of the trace.
     pub unpaired: u64,
     /// Calls that failed, left out of the trace.
@@ -160,7 +165,8 @@ impl ServerCapture {
 }
 
 fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
-    let Tracked { mut ios, turns, sleeps, runs, handles, mut files, roles, counts } = tracked;
+    let Tracked { mut ios, turns, sleeps, runs, handles, mut files, roles, counts, recorded } =
+        tracked;
     let mut unresolved = Unresolved::default();
     // Only now is it known what every handle stands for.
     ios.retain(|io| {
@@ -194,6 +200,8 @@ fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
         trace: empty_trace(server.system),
         origin_ns,
         losses: counts.losses,
+        events: recorded.events,
+        event_ns: recorded.event_ns,
         unpaired: counts.unpaired,
         failed: counts.failed,
         write_back_hints: counts.hints,

@@ -28,7 +28,7 @@ use super::files::{self, Files, Target};
 use super::roles::role;
 use super::tasks;
 use crate::now_ns;
-use crate::tracefs::Reader;
+use crate::tracefs::{Reader, Recorded};
 
 /// I/Os kept at most, 40 bytes each.
 const IO_LIMIT: usize = 8_000_000;
@@ -111,6 +111,7 @@ pub(super) struct Tracked {
     /// Name and process of each task that did I/O.
     pub roles: HashMap<u32, (u32, String)>,
     pub counts: Counts,
+    pub recorded: Recorded,
 }
 
 /// What happened besides I/Os.
@@ -430,8 +431,9 @@ impl Reader for Tracker {
         self.status.calls.store(self.tracked.ios.len() as u64, Ordering::Relaxed);
     }
 
-    fn finish(mut self, dropped: u64) -> Tracked {
-        self.tracked.counts.losses += dropped;
+    fn finish(mut self, recorded: Recorded) -> Tracked {
+        self.tracked.counts.losses += recorded.dropped;
+        self.tracked.recorded = recorded;
         let cut = self.within.values().filter(|enter| enter.kind != Kind::Wait);
         self.tracked.counts.unpaired += cut.count() as u64;
         // A process's title may have changed since its first I/O: the last one counts.

@@ -83,7 +83,7 @@ fn failures_ends_of_file_and_halves_are_no_io() {
     tracker.pending.push(event(60, Kind::Hidden, Side::Enter, [3, 0, 0]));
     tracker.polled(1000);
     assert_eq!(offsets(&tracker), [(Op::Flush, 0, 0)]);
-    let tracked = tracker.finish(7);
+    let tracked = tracker.finish(Recorded { dropped: 7, ..Recorded::default() });
     let expected = Counts { losses: 7, unpaired: 2, failed: 1, hints: 0, hidden: 3 };
     assert_eq!(tracked.counts, expected);
 }

@@ -42,7 +42,7 @@ impl Place {
         Self { world, space: Arc::default() }
     }
 
-    /// Where a file of so many bytes begins.
+    /// Where a file of this many bytes begins.
     fn start(&self, file: u16, bytes: u64) -> u64 {
         let mut space = self.space.lock().expect("space lock");
         if let Some(start) = space.starts.get(&file) {

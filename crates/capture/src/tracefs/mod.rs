@@ -12,6 +12,7 @@
 //! Invariant: the instance is gone when the thread ends, however it ends. Tested as root on an
 //! instance whose tracepoints never fire.
 
+mod cost;
 mod mount;
 pub(crate) mod ring;
 
@@ -48,7 +49,7 @@ pub(crate) struct Wanted {
     pub filter: String,
     /// Whether the capture can do without it on a kernel that lacks it.
     pub optional: bool,
-    /// It is switched off after about so many of its events.
+    /// It is switched off after about this many of its events.
     pub most: Option<u64>,
 }
 
@@ -73,8 +74,20 @@ pub(crate) trait Reader: Send + 'static {
     /// All events up to `complete_ns` have been handed over.
     fn polled(&mut self, complete_ns: u64);
 
-    /// The end; `dropped` events were lost in the kernel.
-    fn finish(self, dropped: u64) -> Self::Output;
+    /// The end.
+    fn finish(self, recorded: Recorded) -> Self::Output;
+}
+
+/// What a capture recorded and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Recorded {
+    /// Events.
+    pub events: u64,
+    /// Events that were lost in the kernel.
+    pub dropped: u64,
+    /// What recording an event takes the task in which it happens, ns; 0 where no processes are
+    /// followed.
+    pub event_ns: f64,
 }
 
 /// A capture thread.
@@ -147,6 +160,8 @@ struct Instance {
     enables: Vec<String>,
     bounded: Vec<Bounded>,
     pipes: Vec<File>,
+    events: u64,
+    event_ns: f64,
 }
 
 /// A tracepoint that is switched off after some of its events.
@@ -183,7 +198,9 @@ impl Instance {
             PageLayout { commit_offset: 8, commit_size: 8, data_offset: 16, page_size: 4096 };
         let kind = Field { offset: 0, size: 2 };
         let (indices, enables, bounded, pipes) = Default::default();
-        let mut instance = Self { path, layout, indices, kind, enables, bounded, pipes };
+        let (events, event_ns) = (0, 0.0);
+        let mut instance =
+            Self { path, layout, indices, kind, enables, bounded, pipes, events, event_ns };
         instance.set_up(&root, wanted, tasks, &mut reader).map_err(|error| {
             Unavailable::new(format!("tracefs refuses the capture: {error}"), REMEDY_KERNEL)
         })?;
@@ -207,6 +224,9 @@ impl Instance {
         self.write("trace_clock", "mono")?;
         self.write("buffer_size_kb", &buffer.to_string())?;
         self.write("options/overwrite", "0")?;
+        if tasks.is_some() {
+            self.event_ns = cost::event_ns(&self.path).unwrap_or(0.0);
+        }
         for (index, point) in wanted.iter().enumerate() {
             self.add(index, point, reader)?;
         }
@@ -286,10 +306,11 @@ impl Instance {
         let _ = self.enable("0");
         self.drain(&mut page, &mut reader);
         reader.polled(u64::MAX);
-        let dropped = self.dropped();
+        let recorded =
+            Recorded { events: self.events, dropped: self.dropped(), event_ns: self.event_ns };
         // The instance goes first: what follows may take long.
         drop(self);
-        reader.finish(dropped)
+        reader.finish(recorded)
     }
 
     fn drain<R: Reader>(&mut self, page: &mut [u8], reader: &mut R) {
@@ -303,6 +324,7 @@ impl Instance {
                     let id = self.kind.number(event).map(|id| id as usize);
                     let index = id.and_then(|id| *self.indices.get(id)?);
                     if let Some(index) = index {
+                        self.events += 1;
                         reader.event(index, time, event);
                         for own in self.bounded.iter_mut().filter(|own| own.index == index) {
                             own.left = own.left.saturating_sub(1);
@@ -382,7 +404,7 @@ mod tests {
 
         fn polled(&mut self, _: u64) {}
 
-        fn finish(self, _: u64) {}
+        fn finish(self, _: Recorded) {}
     }
 
     /// A capture of a disk that does not exist: its tracepoint never fires.

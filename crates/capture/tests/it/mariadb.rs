@@ -1,4 +1,4 @@
-//! The I/O of a real MariaDB, held against what InnoDB counts itself.
+//! The I/O of a real MariaDB, compared with what InnoDB counts itself.
 
 use capture::clock_ns;
 use capture::server::{Class, Options, Server, ServerCapture, Span, System, attribute};

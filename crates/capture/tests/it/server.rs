@@ -1,4 +1,4 @@
-//! The I/O of a real PostgreSQL, held against what it counts itself.
+//! The I/O of a real PostgreSQL, compared with what it counts itself.
 
 use std::path::PathBuf;
 

@@ -195,7 +195,7 @@ fn wait(pid: u32) -> Ended {
             break;
         }
         if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            let status = "nobody knows how".to_owned();
+            let status = "unknown status".to_owned();
             return Ended { status, success: false, cpu: super::ServerCpu::default() };
         }
     }

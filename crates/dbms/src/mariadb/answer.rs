@@ -68,7 +68,7 @@ pub(super) enum First {
     Ok(End),
     /// The server asks for a local file.
     LocalFile,
-    /// So many columns; whether their definitions follow.
+    /// This many columns; whether their definitions follow.
     Columns(usize, bool),
 }
 

@@ -61,7 +61,7 @@ impl Connection {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Nobody listens, the login is refused or wants what is not spoken here.
+    /// No server is listening, or the login is refused or wants what is not supported.
     pub fn connect(login: &Login) -> Result<Self, Error> {
         login.check()?;
         Self::opened(Stream::connect(login)?, login)

@@ -61,7 +61,7 @@ impl Greeting {
             return Err(malformed("a greeting of another protocol than MariaDB's"));
         }
         let text = |bytes: &[u8]| events::one_line(&String::from_utf8_lossy(bytes));
-        // Replication clients of old took the first digit for the major version.
+        // Old replication clients took the first digit for the major version.
         let version = text(fields.until_zero());
         let version = version.strip_prefix("5.5.5-").unwrap_or(&version).to_owned();
         let connection = fields.u32()?;

@@ -121,7 +121,7 @@ impl Stream {
     }
 }
 
-/// What a failed login was: a broken connection, silence, or the user's wish.
+/// What a failed login was: a broken connection, silence, or a request to stop.
 pub(crate) fn of_login(error: Error, login: &Login) -> Error {
     let Error::Broken { source, .. } = &error else { return error };
     if let Some(inner) = source.get_ref()

@@ -17,7 +17,7 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::Limits;
 use crate::{Address, Error};
 
-/// Time between two looks at the clock and at the user's wish to stop.
+/// Time between two looks at the clock and at the user's request to stop.
 const TICK: Duration = Duration::from_millis(100);
 
 /// How long an answer is still waited for after the user asked to stop: transactions in work end.
@@ -123,7 +123,7 @@ fn connected(address: &Address, limits: Limits, until: Instant) -> Result<OwnedF
     let bound = limits.login;
     let name = "connect".to_owned();
     let attempt = move || {
-        // Nobody listens any more where the wait is over.
+        // There is no listener any more where the wait is over.
         let _ = sender.send(match &to {
             Address::Unix(path) => UnixStream::connect(path).map(OwnedFd::from),
             Address::Tcp { host, port } => tcp(host, *port, bound).map(OwnedFd::from),

@@ -1,4 +1,4 @@
-//! Proving who we are, and that the server is who it should be: SCRAM-SHA-256 and MD5 passwords
+//! Authentication of the client, and of the server: SCRAM-SHA-256 and MD5 passwords
 //! (PostgreSQL 17 manual, chapter 54.3; RFC 5802 and RFC 7677), by `postgres-protocol`.
 //!
 //! A conversation has one method. Once SCRAM has begun, the server must end it with its own proof

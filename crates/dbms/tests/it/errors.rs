@@ -1,4 +1,4 @@
-//! Every way in which an instance cannot be had: one clear error, and a clean tree.
+//! Every way in which an instance is not available: one clear error, and a clean tree.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -94,7 +94,7 @@ fn settings_that_a_server_cannot_have() {
         };
         let at = || Places::at(place.path().join("db"));
         let paged = Settings { page: Some(Bytes(5000)), ..small() };
-        check(attempt(at(), paged), "Unsupported", "page size = 5000B cannot be had");
+        check(attempt(at(), paged), "Unsupported", "page size = 5000B is not possible");
         let extra = vec![("a b".to_owned(), "1".to_owned())];
         check(attempt(at(), Settings { extra, ..small() }), "Unsupported", "extra setting");
         if system == System::Postgresql {

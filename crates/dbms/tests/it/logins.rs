@@ -213,7 +213,7 @@ fn a_server_that_never_speaks_is_given_up() {
     }
 }
 
-/// The user's wish to stop ends a login that has an hour to go.
+/// The user's request to stop ends a login that has an hour to go.
 #[test]
 fn a_login_ends_when_the_user_stops_it() {
     static STOP: AtomicBool = AtomicBool::new(false);

@@ -409,7 +409,7 @@ fn ed25519_logs_in() {
     }
 }
 
-/// unix_socket: the server asks the kernel who we are.
+/// unix_socket: the server asks the kernel for the peer's credentials.
 #[test]
 fn the_socket_itself_proves_who_we_are() {
     let Some(server) = server() else { return };

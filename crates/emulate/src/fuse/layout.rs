@@ -40,7 +40,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// An empty device of so many bytes.
+    /// An empty device of this many bytes.
     pub(crate) fn new(capacity: u64) -> Self {
         let capacity = capacity / BLOCK * BLOCK;
         let free = BTreeMap::from([(0, capacity)]);

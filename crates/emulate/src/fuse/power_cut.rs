@@ -106,7 +106,7 @@ impl Chance {
         self.draw().is_some_and(|drawn| drawn & 1 == 1)
     }
 
-    /// Of so many changes in order, how many survive.
+    /// Of this many changes in order, how many survive.
     fn below(&mut self, count: usize) -> usize {
         self.draw().map_or(0, |drawn| (drawn % (count as u64 + 1)) as usize)
     }

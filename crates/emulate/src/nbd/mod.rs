@@ -30,7 +30,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Makes the socket; one that nobody listens at any more is replaced.
+    /// Makes the socket; one without a server is replaced.
     pub(crate) fn bind(path: &Path) -> Result<Self, Error> {
         let fail = |source| Error::io(path, "listening", source);
         let listener = match UnixListener::bind(path) {

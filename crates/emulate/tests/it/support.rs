@@ -20,7 +20,7 @@ pub struct Mounted {
     over: Arc<AtomicBool>,
 }
 
-/// A profile of a device that takes so many us for a read, a write and a flush.
+/// A profile of a device that takes this many us for a read, a write and a flush.
 pub fn device(read_us: u64, write_us: u64, flush_us: u64, parallel: u32) -> Box<dyn Device> {
     let text = profile(read_us, write_us, flush_us, parallel);
     model::device(&Profile::from_toml(&text, "test").unwrap(), 1)

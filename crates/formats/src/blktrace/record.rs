@@ -155,7 +155,7 @@ fn bad_magic(found: u32) -> BadRecord {
         let cause = format!("version {} of blk_io_trace; this build reads 7", found & 0xff);
         return BadRecord { cause, recoverable: false };
     }
-    let cause = format!("the magic of a record is missing, {found:#010x} stands there");
+    let cause = format!("the magic of a record is missing, {found:#010x} is in its place");
     BadRecord { cause, recoverable: true }
 }
 

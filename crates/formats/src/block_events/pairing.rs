@@ -30,7 +30,7 @@ enum Mode {
     Queued,
 }
 
-/// What was seen and what became of it.
+/// What was seen, and its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Events by [`Action`].

@@ -153,7 +153,7 @@ fn split_requests_are_several_issues_and_one_queue_entry() {
     assert_eq!(count(&notes, "in parts"), 1);
 }
 
-/// What a kernel of today does for `fdatasync` behind a write, and for a write with FUA on a device
+/// What a current kernel does for `fdatasync` behind a write, and for a write with FUA on a device
 /// without it: the flush is a command of its own, its bookkeeping ends in empty writes.
 #[test]
 fn flushes_are_requests_and_their_bookkeeping_is_not() {

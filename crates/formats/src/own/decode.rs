@@ -33,7 +33,7 @@ pub(super) struct Part<'a> {
 }
 
 /// Room for `count` requests, which the kernel hands out as it is filled. `None` where there is not
-/// so much memory.
+/// this much memory.
 pub(super) fn room(count: usize, optional: Optional) -> Option<Trace> {
     // Asked for first in a way that may fail: zeroed vectors abort.
     let bytes = count.checked_mul(size_of::<u64>() * 5)?;
@@ -55,7 +55,7 @@ pub(super) fn room(count: usize, optional: Optional) -> Option<Trace> {
     })
 }
 
-/// Cuts the columns into parts of so many rows each, which together are all.
+/// Cuts the columns into parts of this many rows each, which together are all.
 pub(super) fn parts(trace: &mut Trace, counts: impl Iterator<Item = usize>) -> Vec<Part<'_>> {
     let mut rest = Part {
         due: &mut trace.due,

@@ -81,7 +81,7 @@ impl Dictionary {
     }
 }
 
-/// Bits of an index into a dictionary of so many values.
+/// Bits of an index into a dictionary of this many values.
 fn width(count: usize) -> u8 {
     match count {
         0..=2 => 1,

@@ -37,7 +37,7 @@ pub struct Settings {
     pub fifo_expire_async: Nanos,
     /// Largest step back.
     pub back_seek_max: Bytes,
-    /// A step back counts as so many steps forward.
+    /// A step back counts as this many steps forward.
     pub back_seek_penalty: u64,
 }
 

@@ -41,7 +41,7 @@ pub struct Settings {
     pub slice_idle: Nanos,
     /// Largest step back.
     pub back_seek_max: Bytes,
-    /// A step back counts as so many steps forward.
+    /// A step back counts as this many steps forward.
     pub back_seek_penalty: u64,
     /// Whether requests that nobody waits for are let in slowly behind synchronous ones.
     pub low_latency: bool,

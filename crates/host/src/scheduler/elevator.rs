@@ -15,7 +15,7 @@ pub(super) struct Sorted {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Backward {
     pub most_bytes: u64,
-    /// A step back counts as so many steps forward.
+    /// A step back counts as this many steps forward.
     pub penalty: u64,
 }
 

@@ -287,7 +287,7 @@ impl Volume {
                     let end = (place.offset + bytes).div_ceil(COLUMN_BYTES);
                     place.offset / COLUMN_BYTES..end
                 });
-                // md makes them one by one: they never wait for so much room at once.
+                // md makes them one by one: they never wait for this much room at once.
                 turns.ask(columns.into_iter(), false, work);
             }
             (Work::Request(_, wanted) | Work::Destage(wanted), Some(parity))

@@ -293,7 +293,7 @@ impl Runner {
         number
     }
 
-    /// When so many bytes have crossed from the host to memory of the controller, or back.
+    /// When this many bytes have crossed from the host to memory of the controller, or back.
     pub fn cross(&mut self, bytes: u64) -> u64 {
         let now = self.now;
         self.gate.as_mut().map_or(now, |gate| gate.cross(now, bytes))

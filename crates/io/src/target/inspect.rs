@@ -118,7 +118,7 @@ fn existing_range(
     writable: bool,
 ) -> Result<u64, Error> {
     let size = found.map_err(|source| Error::target("look at", path, source))?.len();
-    // Only a file of our own grows; one that was given up for loss keeps its size.
+    // Only a file of our own grows; one that may be overwritten keeps its size.
     let grows = writable && has_mark(path);
     if grows && size < need.range_bytes {
         check_free(path, need.range_bytes - size)?;

@@ -55,7 +55,7 @@ pub fn preconditioned(
     device
 }
 
-/// A device that maps whole blocks; `layer` makes its layer for so many logical blocks.
+/// A device that maps whole blocks; `layer` makes its layer for this many logical blocks.
 fn blockwise<L: super::mapping::block::Layer + 'static>(
     parameters: &FlashParameters,
     width: u32,

@@ -139,7 +139,8 @@ impl<W: Watch> Watch for PathApart<'_, W> {
     }
 }
 
-/// A flash device whatever its rooms are: what [`super::build`] gives.
+/// A flash device with the mapping, allocation and victim policy that its
+/// profile names; made by [`super::build`].
 pub trait FlashDevice: Device {
     /// Counts in pages and blocks.
     fn counts(&self) -> &Counts;

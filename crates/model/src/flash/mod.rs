@@ -23,9 +23,9 @@
 //! `1 - logical / raw`; the literature also uses `raw / logical - 1`
 //! (`FlashParameters::spare_over_logical`).
 //!
-//! Invariants: those of the crate and of the rooms; requests in = completions out; programs = host
-//! pages + moved pages; no page is lost or read stale. Tested by properties against a slow oracle,
-//! by closed forms of write amplification, and by golden latencies (`tests/it/flash`).
+//! Invariants: those of the crate and its components; requests in = completions out; programs =
+//! host pages + moved pages; no page is lost or read stale. Tested by properties against a slow
+//! oracle, by closed forms of write amplification, and by golden latencies (`tests/it/flash`).
 
 pub mod allocation;
 mod blocks;

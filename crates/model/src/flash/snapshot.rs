@@ -9,7 +9,7 @@ use crate::snapshot::{SnapshotError, SnapshotReader, SnapshotWriter};
 
 const KIND: &str = "flash";
 
-/// Collects the state of the rooms, each in turn.
+/// Collects the state of the components, each in turn.
 #[derive(Clone, Debug)]
 pub struct Writer(SnapshotWriter);
 
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// Reads the state of the rooms back, in the same order.
+/// Reads the state of the components back, in the same order.
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(SnapshotReader<'a>);
 

@@ -62,7 +62,7 @@ impl Tally {
         Self::after(vec![0; streams as usize])
     }
 
-    /// From now on, where open blocks have so many pages left, by stream.
+    /// From now on, where open blocks have this many pages left, by stream.
     pub(crate) fn after(unwritten: Vec<u64>) -> Self {
         let entry = |opened_pages| Entry { opened_pages, ..Entry::default() };
         Self(unwritten.into_iter().chain([0]).map(entry).collect())
@@ -88,7 +88,7 @@ impl Tally {
         self.0[usize::from(stream)].erased_blocks += 1;
     }
 
-    /// The counts, where open blocks have so many pages left, by stream.
+    /// The counts, where open blocks have this many pages left, by stream.
     pub(crate) fn counts(&self, unwritten: &[u64]) -> Vec<StreamCounts> {
         let unwritten = unwritten.iter().chain([&0]);
         let of = |(entry, unwritten): (&Entry, &u64)| StreamCounts {

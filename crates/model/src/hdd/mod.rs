@@ -52,7 +52,7 @@ pub struct Hdd {
     sectors: u64,
     segments: Segments,
     arm: Arm,
-    /// The command before was completed.
+    /// When the previous command completed.
     ready_at: u64,
     /// What the arm must do is done; a read-ahead gives way.
     arm_free_at: u64,

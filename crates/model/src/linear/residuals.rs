@@ -31,8 +31,8 @@ const CLASSES: usize = 14;
 /// Entries of the map per context: a power of two is multiplied by for nothing.
 const STRIDE: usize = 16;
 
-/// A table of a special context is for sizes up to so many powers of two away: what a pause adds to
-/// 4 KiB says little about 1 MiB.
+/// A table of a special context is for sizes up to this many powers of two off: what a pause adds
+/// to 4 KiB says little about 1 MiB.
 const NEAR: usize = 2;
 
 /// The size class nearest to `size_bytes` on a logarithmic scale.

@@ -434,7 +434,7 @@ impl<D: Device> WriteCache<D> {
     }
 }
 
-/// A time that does not come.
+/// Later than any event.
 const NEVER: u64 = u64::MAX;
 
 /// The stream of destages: they are one flow of writes, whatever streams the data came from.

@@ -184,7 +184,7 @@ fn causes_are_told_apart() {
     assert_eq!(path(0, Op::Read, 10, 10), first);
     assert_eq!(path(10_000_000, Op::Read, 12, 4), [("controller", 50_000), ("cache", 4_000)]);
     assert_eq!(path(20_000_000, Op::Write, 500, 8), [("controller", 61_000), ("cache", 16_000)]);
-    // It waits for the command before it.
+    // It waits for the previous command.
     let behind = [("queue", 77_000), ("controller", 50_000), ("cache", 2_000)];
     assert_eq!(path(20_000_000, Op::Read, 14, 2), behind);
     // The buffer was written out meanwhile, to cylinder 2; this is on cylinder 200.

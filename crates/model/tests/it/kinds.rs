@@ -18,7 +18,7 @@ use units::{Bytes, Nanos};
 
 use crate::support::{plain, small_cache};
 
-/// A read cache of so many lines of 4 KiB.
+/// A read cache of this many lines of 4 KiB.
 fn read_cache(lines: u64) -> ReadCacheParameters {
     ReadCacheParameters {
         capacity: Bytes(lines * 4096),
@@ -136,6 +136,28 @@ fn features() -> Vec<(&'static str, FlashParameters)> {
         ("zones", with(&|own| own.zones = zones(None))),
         ("zones behind a log", with(&|own| own.zones = zones(Some(3)))),
         ("planes together", with(&|own| (own.multi_plane, own.allocation) = (true, planes_first))),
+        (
+            "events of planes with an SLC cache",
+            with(&|own| {
+                (own.multi_plane, own.slc) = (true, slc(true, WhenFull::Fold));
+                own.events = Some(events());
+            }),
+        ),
+        (
+            "events with a fixed SLC cache",
+            with(&|own| {
+                own.slc = slc(false, WhenFull::Direct)
+                    .map(|slc| SlcParameters { fold_after_ns: Some(100_000), ..slc });
+                own.events = Some(events());
+            }),
+        ),
+        (
+            "events of planes together",
+            with(&|own| {
+                (own.multi_plane, own.allocation) = (true, AllocationScheme::RoundRobin);
+                own.events = Some(events());
+            }),
+        ),
         (
             "zones of planes together",
             with(&|own| (own.multi_plane, own.zones) = (true, zones(None))),

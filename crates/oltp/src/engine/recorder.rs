@@ -107,7 +107,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// A ledger of a run of so many intervals.
+    /// A ledger of a run of this many intervals.
     pub fn new(source: &Source, load: Load, intervals: usize, log: bool) -> Self {
         Self {
             tally: Tally::new(source),

@@ -41,7 +41,7 @@ const NAP: Duration = Duration::from_millis(50);
 pub(crate) struct Job {
     /// Who asked.
     pub terminal: u32,
-    /// Its how-manieth request.
+    /// Sequence number of the request.
     pub sequence: u64,
     /// For what.
     pub kind: Kind,
@@ -148,7 +148,7 @@ struct State {
 }
 
 impl Users {
-    /// `users` terminals, of which none asks after the clock's end.
+    /// `users` terminals, of which none asks for work after the clock's end.
     pub fn new(source: Source, users: u32, load: Load, lanes: Lanes, clock: Clock) -> Self {
         let arrivals_seed = at(0x6172_7269_7661_6c73, source.kind(0, 0).1.next_u64());
         let terminals = (0..users).map(|terminal| (0, source.kind(terminal, 0).0)).collect();

@@ -168,7 +168,7 @@ fn put_who(values: dbms::mariadb::Parameters<'_>, who: Who) -> dbms::mariadb::Pa
     }
 }
 
-/// A number as so many digits.
+/// A number as this many digits.
 #[inline]
 fn push_digits(text: &mut Vec<u8>, number: u32, digits: usize) {
     let at = text.len();

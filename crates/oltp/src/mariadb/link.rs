@@ -98,7 +98,7 @@ impl<'m> Link<'m> {
         Ok(self.meter.dbms(|| connection.exchange())?)
     }
 
-    /// A statement of the session's frame: COMMIT and its like.
+    /// A statement of the session's frame: COMMIT and similar statements.
     #[inline]
     pub fn text(&mut self, sql: &str) -> Result<(), Stop> {
         self.connection.queue_text(sql);

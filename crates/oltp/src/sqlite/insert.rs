@@ -32,7 +32,7 @@ struct Insert<'a, 'c, 's> {
     counter: &'a mut Counter<'s>,
     /// The column before the next one; SQLite counts from 1.
     column: usize,
-    /// What became of the row's values.
+    /// What happened to the row's values.
     bound: rusqlite::Result<()>,
 }
 

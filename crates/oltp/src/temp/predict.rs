@@ -109,7 +109,7 @@ pub fn hash_join(build: u64, probe: u64, data_bytes: u64, memory_bytes: u64) -> 
     Prediction { written_blocks, passes: 1, pieces }
 }
 
-/// Rows of the largest of so many batches, as random hashes have it: the mean and the expected
+/// Rows of the largest of this many batches, as random hashes have it: the mean and the expected
 /// maximum of that many draws from a normal distribution.
 fn largest_batch(rows: u64, batches: u64) -> f64 {
     let mean = rows as f64 / batches as f64;

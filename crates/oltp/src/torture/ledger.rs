@@ -24,7 +24,7 @@ pub(super) enum Fact {
     Order(u32, u32, u32),
     /// A payment, or a transfer of the bank.
     History,
-    /// So many orders were delivered.
+    /// This many orders were delivered.
     Delivered(u32),
     /// One was added to a row of the commit workload.
     Update(u32),

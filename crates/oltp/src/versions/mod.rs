@@ -84,7 +84,7 @@ pub struct VersionsResult {
     pub version: String,
     /// One per round, the one before the first included.
     pub steps: Vec<Step>,
-    /// What became of the old versions when the readers had ended.
+    /// What happened to the old versions when the readers had ended.
     pub cleanup: Option<Cleanup>,
     /// Scans that saw what they must not; empty where snapshots hold.
     pub violations: Vec<String>,

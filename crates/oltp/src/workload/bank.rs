@@ -37,7 +37,7 @@ fn spec_accounts() -> u32 {
 }
 
 impl BankScale {
-    /// The specification's cardinalities for so many branches.
+    /// The specification's cardinalities for this many branches.
     pub fn new(branches: u32) -> Self {
         Self { branches, accounts_per_branch: spec_accounts() }
     }

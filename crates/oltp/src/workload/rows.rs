@@ -180,7 +180,7 @@ fn rows_of_bank(scale: BankScale, table: Table) -> u32 {
     }
 }
 
-/// First keys of the blocks of so many rows.
+/// First keys of the blocks of this many rows.
 fn blocks(rows: u32) -> impl Iterator<Item = u32> {
     (1..=rows).step_by(BLOCK_ROWS as usize)
 }
@@ -460,7 +460,7 @@ mod tests {
         ]
     }
 
-    /// The rows of every chunk, made by so many threads that take them in whatever order.
+    /// The rows of every chunk, made by this many threads that take them in whatever order.
     fn made(dataset: Dataset, threads: usize) -> Vec<(u64, u64)> {
         let rows = Rows::new(dataset, 5);
         let chunks = rows.chunks_by_place();

@@ -58,7 +58,7 @@ pub enum Type {
     Int,
     /// An integer of 64 bits.
     Long,
-    /// Cents, as a decimal of so many digits where the DBMS has them.
+    /// Cents, as a decimal of this many digits where the DBMS has them.
     Money(u32),
     /// Ten-thousandths, below 1.
     Rate,

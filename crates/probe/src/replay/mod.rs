@@ -57,7 +57,7 @@ pub enum Mode {
     Dependent,
     /// In the order of the trace, as soon as a slot is free, `max_outstanding` at once.
     AsFastAsPossible,
-    /// In the order of the trace, so many at once.
+    /// In the order of the trace, this many at once.
     ClosedLoop {
         /// Outstanding requests.
         depth: u32,

@@ -8,6 +8,9 @@
 //! - **round robin**: the next plane in channel-first order, whatever is written.
 //! - **dynamic**: the plane whose die is free first; among equals the next in turn.
 //!
+//! With an event queue and multi-plane commands the last two take the planes of a die one after
+//! another, so that what is written together is programmed together.
+//!
 //! The last three skip planes that hold as much as they can.
 
 use super::{Error, Flaw, Geometry};
@@ -32,6 +35,9 @@ pub struct Order([u8; 4]);
 impl Order {
     /// Channel first, then way, die and plane: the most parallel one for small requests.
     pub const CWDP: Self = Self(*b"CWDP");
+
+    /// The planes of a die first: what multi-plane commands ask for.
+    pub const PCWD: Self = Self(*b"PCWD");
 
     /// The four letters of the order.
     pub fn name(&self) -> &str {

@@ -14,7 +14,7 @@ pub struct EventParameters {
     pub reads_first: bool,
     /// Whether a read interrupts a program or an erase.
     pub suspend: Option<Suspend>,
-    /// Share of reads that take so many sensings more than one: the first entry is for one more.
+    /// Share of reads that take this many sensings more than one: the first entry is for one more.
     /// The rest take one.
     pub read_retries: Vec<f64>,
     /// Pages of the map that are kept in memory (DFTL: Gupta, Kim and Urgaonkar, ASPLOS 2009); the

@@ -8,9 +8,9 @@ pub enum GcPolicy {
     Greedy,
     /// The block closed first: `Fifo`.
     Fifo,
-    /// The best of so many drawn at random: `DChoices`.
+    /// The best of this many drawn at random: `DChoices`.
     DChoices(u32),
-    /// The best of so many that were closed first: `Windowed`.
+    /// The best of this many that were closed first: `Windowed`.
     Windowed(u32),
     /// Few live pages and long undisturbed: `CostBenefit`.
     CostBenefit,

@@ -215,13 +215,6 @@ impl FlashParameters {
             let cause = "the event model counts commands: give queue.depth = 1";
             return Err(Flaw::new("one_at_a_time", cause));
         }
-        if self.slc.is_some() {
-            return Err(Flaw::new("slc_cache", "the event model has no SLC cache"));
-        }
-        if self.multi_plane {
-            let cause = "planes of the event model work one after another";
-            return Err(Flaw::new("multi_plane", cause));
-        }
         if self.summary_bytes.is_some() {
             return Err(Flaw::new("summary_bytes", "the event model has no summaries"));
         }

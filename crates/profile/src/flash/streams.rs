@@ -24,7 +24,7 @@ pub struct StreamParameters {
 }
 
 impl StreamParameters {
-    /// Refuses what cannot be, for a device of so many streams.
+    /// Refuses what cannot be, for a device of this many streams.
     pub(crate) fn flaw(&self, streams: u32, policy: GcPolicy) -> Result<(), Flaw> {
         if self.block_shares.is_empty() {
             return Ok(());

@@ -5,7 +5,7 @@ use super::Flaw;
 /// How wear is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WearParameters {
-    /// Of so many blocks that have been free longest the least worn is opened; 0 and 1 take the
+    /// Of this many blocks that have been free longest the least worn is opened; 0 and 1 take the
     /// first.
     pub dynamic_look_blocks: u32,
     /// Difference of erase counts within a plane from which cold data move; never where `None`.
@@ -17,7 +17,7 @@ pub struct WearParameters {
 impl WearParameters {
     pub(crate) fn flaw(&self) -> Result<(), Flaw> {
         if self.cycles_most == Some(0) {
-            return Err(Flaw::new("wear.pe_cycles", "a block stands at least one erase"));
+            return Err(Flaw::new("wear.pe_cycles", "a block endures at least one erase"));
         }
         if self.static_spread == Some(0) {
             let cause = "blocks always differ by one erase";

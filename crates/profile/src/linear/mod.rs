@@ -62,7 +62,7 @@ impl Line {
 pub enum Context {
     /// Any state that no other table is for.
     Any,
-    /// No request of the same operation for at least so many ns. Of several thresholds the longest
+    /// No request of the same operation for at least this many ns. Of several, the longest
     /// that is reached counts, also after a flush.
     IdleFor(f64),
     /// The previous request was a flush.

@@ -105,9 +105,9 @@ pub struct FlushSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MixedSpec {
-    /// Reads in an even mix take so many times longer.
+    /// Reads in an even mix take this many times longer.
     pub read_factor: Parameter,
-    /// Writes in an even mix take so many times longer.
+    /// Writes in an even mix take this many times longer.
     pub write_factor: Parameter,
     /// Requests that the moving average of the mix remembers.
     pub window_requests: u32,

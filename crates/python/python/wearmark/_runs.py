@@ -55,7 +55,10 @@ class Run:
         try:
             return json.loads(path.read_text())
         except FileNotFoundError:
-            hint = f"there are {', '.join(self.artifacts)}; a run that stopped goes on when it is run again"
+            hint = (
+                f"there are {', '.join(self.artifacts)}; "
+                "a run that stopped goes on when it is run again"
+            )
             raise _fail(path, "no such artifact", hint) from None
 
     def trace(self, name: str = "device") -> Trace:

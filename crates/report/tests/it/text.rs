@@ -54,37 +54,37 @@ fn nothing_in_the_page_points_elsewhere() {
 
 #[test]
 fn terminal_screen() {
-    insta::assert_snapshot!(report::terminal(&sample::page(), 100, false), @r"
+    insta::assert_snapshot!(report::terminal(&sample::page(), 90, false), @r"
     Order entry on this disk and four others
     SQLite 3.54 in WAL mode, 4 warehouses, 8 users, 60 s; probed and replayed on /data/target
 
       Transactions        1,240 tx/min            95% interval 1,180 to 1,300
       New order, p99      18.4 ms                 p50 2.1 ms, p90 7.9 ms
-      Limited by          commit flushes          71% of the time at least one fsync is outstanding
+      Limited by          commit flushes          71% of the time at least one fsync is outst…
       Simulation error E  0.082 (0.071 to 0.093)  noise floor A/A 0.061
       Best alternative    x4.2                    DRAM SSD, simulated: 5,210 tx/min
       Endurance           6.3 years               at 11.4 GB a day on 60 TBW
 
     Transactions per minute per device
-      this disk             ██████████████▎ 1,240 tx/min
-      this disk, simulated  █████████████▊ 1,195 tx/min
-      Mtron SLC 32 GB       ████▊ 410 tx/min
-      7,200 rpm disk        █▏ 96 tx/min
-      DRAM SSD              ████████████████████████████████████████████████████████████ 5,210 tx/min
+      this disk             ███████████▉ 1,240 tx/min
+      this disk, simulated  ███████████▌ 1,195 tx/min
+      Mtron SLC 32 GB       ███▉ 410 tx/min
+      7,200 rpm disk        ▉ 96 tx/min
+      DRAM SSD              ██████████████████████████████████████████████████ 5,210 tx/min
 
     Throughput against request size  Request size 4 KiB to 1 MiB
-      sequential read   ▂▂▂▂▂▂▂▂▂▃▃▃▃▃▄▄▄▄▄▅▅▅▅▅▆▆▆▆▆▇▇▇▇▇▇▇▇▇██████████ 54.2 MB/s to 522 MB/s
-      random read       ▁▁▂▂▂▂▂▂▂▂▂▃▃▃▃▃▃▄▄▄▄▄▅▅▅▅▅▆▆▆▆▆▆▆▇▇▇▇▇▇▇▇▇▇▇▇▇█ 40.9 MB/s to 488 MB/s
-      sequential write  ▁▁▁▁▂▂▂▂▂▂▂▂▂▃▃▃▃▃▃▃▄▄▄▄▄▄▅▅▅▅▅▅▅▅▆▆▆▆▆▆▆▆▆▆▆▆▆▆ 34.2 MB/s to 402 MB/s
-      random write      ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▂▂▂▂▂▂▂▃▃▃▃▃▃▃▃▄▄▄▄▄▄▄▄▄▄▄▅▅▅▅▅▅▅ 15 MB/s to 288 MB/s
+      sequential read   ▂▂▂▂▂▂▂▂▃▃▃▃▃▄▄▄▄▅▅▅▅▅▆▆▆▆▆▇▇▇▇▇▇▇▇█████████ 54.2 MB/s to 522 MB/s
+      random read       ▁▁▂▂▂▂▂▂▂▂▃▃▃▃▃▃▄▄▄▄▅▅▅▅▅▆▆▆▆▆▆▇▇▇▇▇▇▇▇▇▇▇▇█ 40.9 MB/s to 488 MB/s
+      sequential write  ▁▁▁▁▂▂▂▂▂▂▂▂▃▃▃▃▃▃▄▄▄▄▄▄▅▅▅▅▅▅▅▆▆▆▆▆▆▆▆▆▆▆▆▆ 34.2 MB/s to 402 MB/s
+      random write      ▁▁▁▁▁▁▁▁▁▁▁▂▂▂▂▂▂▂▂▂▃▃▃▃▃▃▃▃▄▄▄▄▄▄▄▄▄▄▅▅▅▅▅▅ 15 MB/s to 288 MB/s
 
     Logical and physical I/O rate per file class
-      data logical   ███████████████████████▏ 4.1 MB/s
-      data physical  ██████████████████████████████████▉ 6.2 MB/s
-      log logical    ███████████████████████████████████████████████████████▏ 9.8 MB/s
-      log physical   ███████████████████████████████████████████████████████████████████ 11.9 MB/s
-      temp logical   █▊ 300 kB/s
-      temp physical  ██████▎ 1.1 MB/s
+      data logical   ███████████████████▋ 4.1 MB/s
+      data physical  █████████████████████████████▊ 6.2 MB/s
+      log logical    ███████████████████████████████████████████████ 9.8 MB/s
+      log physical   █████████████████████████████████████████████████████████ 11.9 MB/s
+      temp logical   █▍ 300 kB/s
+      temp physical  █████▎ 1.1 MB/s
 
     Transactions per second over time  Time 0 s to 59.9 s
       new orders  ▂▅▆▇▆▇▆▇▆▇▆▇▃▆▇▇▇▇▇▆▇▆▇▆▂▆▇▆▇▇▇▇▆▇▆▆▃▇▆▇▆▇▇▇▇▇▇▆ 8.16 tx/s to 23.3 tx/s

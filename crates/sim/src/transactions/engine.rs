@@ -415,7 +415,7 @@ impl<'a> Engine<'a> {
 enum Next {
     /// The next step.
     On,
-    /// Computing for so many ns, then the next step.
+    /// Computing for this many ns, then the next step.
     Compute(u64),
     /// Waiting.
     Wait,

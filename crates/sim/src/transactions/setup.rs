@@ -287,9 +287,9 @@ pub struct Background {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
-    /// At multiples of so many ns.
+    /// At multiples of this many ns.
     Every(u64),
-    /// After so many transactions have ended.
+    /// After this many transactions have ended.
     Transactions(f64),
 }
 
@@ -300,7 +300,7 @@ pub struct Length {
     pub warmup_ns: u64,
     /// Virtual time of the measurement, ns.
     pub measure_ns: u64,
-    /// The measurement ends earlier after so many transactions.
+    /// The measurement ends earlier after this many transactions.
     pub max_transactions: u64,
 }
 

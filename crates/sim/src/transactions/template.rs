@@ -7,11 +7,11 @@ use stats::rng::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Computes for so many ns on a processor of speed 1.
+    /// Computes for this many ns on a processor of speed 1.
     Cpu(u64),
-    /// The client computes for so many ns: on the same processors, as a task of its own.
+    /// The client computes for this many ns: on the same processors, as a task of its own.
     Ask(u64),
-    /// Waits for the client, the network or a timer for so many ns; needs no processor.
+    /// Waits for the client, the network or a timer for this many ns; needs no processor.
     Client(u64),
     /// Takes one key of a class of locks and keeps it until the commit.
     Lock(u16),
@@ -38,7 +38,7 @@ pub enum Step {
         /// Index of the file class.
         class: u16,
     },
-    /// Inserts a record of so many bytes into the log.
+    /// Inserts a record of this many bytes into the log.
     Insert(u32),
     /// Waits until the log is durable up to the own last record; then locks are released. In a
     /// background task: up to the last record of anybody.
@@ -105,6 +105,15 @@ impl Templates {
         let first = self.steps.len() as u32;
         self.steps.extend_from_slice(steps);
         self.each.push(Template { kind, first, end: self.steps.len() as u32 });
+    }
+
+    /// Lets the database compute this many times longer; clients take what they took.
+    pub fn scale_computing(&mut self, factor: f64) {
+        for step in &mut self.steps {
+            if let Step::Cpu(ns) = step {
+                *ns = (*ns as f64 * factor).round() as u64;
+            }
+        }
     }
 
     /// Number of samples.

@@ -89,7 +89,7 @@ impl JoinPlan {
         Ok(plan)
     }
 
-    /// Parts that so many build rows are split into; 1 where they fit.
+    /// Parts that this many build rows are split into; 1 where they fit.
     pub(super) fn parts_for(&self, build_rows: u64) -> u64 {
         if build_rows <= self.table_rows {
             return 1;

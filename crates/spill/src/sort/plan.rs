@@ -1,7 +1,7 @@
 //! The arithmetic of a sort: runs, merges, bytes.
 //!
 //! With memory for B clusters, w of them for writes and d for reading ahead, B - w - d runs are
-//! merged at once (fan-in F). The first merge takes just so many runs that all later ones are full:
+//! merged at once (fan-in F). The first merge takes just as many runs as make all later ones full:
 //! ((R - 2) mod (F - 1)) + 2 of R runs; each merge takes the shortest runs there are. That is the
 //! merge pattern with the fewest bytes (Knuth, TAOCP 3, 5.4.9, exercise on Huffman trees). Merges
 //! are executed as listed, so that bytes are exact and not an estimate.
@@ -61,7 +61,7 @@ pub struct Merge {
 const ENTRY_BYTES: u64 = 16;
 
 impl SortPlan {
-    /// For so many rows with such memory and clusters.
+    /// For this many rows with such memory and clusters.
     pub fn new(rows: &Rows, resources: &Resources) -> Result<Self, Error> {
         rows.check()?;
         let rows_per_cluster = resources.rows_per_cluster(rows.width_bytes)?;

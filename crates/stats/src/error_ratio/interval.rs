@@ -42,9 +42,9 @@ pub struct Resampling<'a> {
 /// A stretch of the sequence that stays together: at least 1 s or 10 autocorrelation times.
 #[derive(Clone, Copy, Debug)]
 pub enum Block<'a> {
-    /// So many requests.
+    /// This many requests.
     Requests(usize),
-    /// The requests due within so much time.
+    /// The requests due within this much time.
     Time {
         /// Due time of every real request, ns; never falls.
         due_ns: &'a [u64],

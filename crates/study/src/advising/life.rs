@@ -59,7 +59,7 @@ pub fn life(profile: &Profile, load: &LoadOf) -> Result<LifeOf, Error> {
     let mut cannot = Vec::new();
     let (mut by_rating, mut by_cycles) = (None, None);
     if load.written.is_empty() {
-        cannot.push("years: nobody says what is written per second".to_owned());
+        cannot.push("years: the bytes written per second are not stated".to_owned());
     } else {
         match &profile.endurance {
             Some(rating) => {
@@ -77,7 +77,7 @@ pub fn life(profile: &Profile, load: &LoadOf) -> Result<LifeOf, Error> {
     for (allowance, demand, unit) in buckets(profile, load) {
         match demand {
             Some(demand) => credits.push(bucket(&allowance).run_out(demand, unit)?),
-            None => cannot.push(format!("credits: nobody says how many {unit} are asked for")),
+            None => cannot.push(format!("credits: the rate of {unit} is not stated")),
         }
     }
     let full = match (load.free, load.grows_per_day) {
@@ -108,9 +108,9 @@ fn cycles(profile: &Profile, amplification: Option<Interval>) -> Result<Limit, S
     let DeviceSpec::Flash(spec) = &profile.device else {
         return Err("its profile does not model the flash".to_owned());
     };
-    let cycles = spec.wear.pe_cycles.as_ref().ok_or("nobody published its cycles")?.value;
+    let cycles = spec.wear.pe_cycles.as_ref().ok_or("its erase cycles are not published")?.value;
     let amplification = amplification.ok_or(
-        "nobody says the write amplification; simulate a trace on it (wearmark sim) or state it",
+        "the write amplification is not stated; simulate a trace on it (wearmark sim) or state it",
     )?;
     let flash_bytes = spec.parameters().geometry.raw_bytes() as f64;
     Ok(Limit::Cycles { cycles, flash_bytes, amplification })

@@ -9,6 +9,7 @@ use predict::Prediction;
 use profile::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::doubt::Doubted;
 use super::prices::{Asked, PriceBook};
 use crate::Error;
 use crate::assumed::Count;
@@ -47,7 +48,7 @@ fn offer(name: String, per_min: Interval, p99_ms: Option<Interval>) -> Offer {
         per_min,
         p99_ms,
         per_month: None,
-        no_price: "nobody published its price".to_owned(),
+        no_price: "its price is not published".to_owned(),
         terms: String::new(),
         assumed: None,
     }
@@ -202,7 +203,7 @@ fn of_place(
             assumed: cost.assumed,
             terms: cost.terms.clone(),
         });
-        return Ok(Some(priced(found, price.ok_or("nobody published its price".to_owned()))));
+        return Ok(Some(priced(found, price.ok_or("its price is not published".to_owned()))));
     }
     let data = read_profile(&place.profile)?;
     let log = place.log.as_deref().map(read_profile).transpose()?;
@@ -227,23 +228,16 @@ fn of_scenario(
     Ok(Some(priced(found, book.monthly(&profile, asked.size, asked))))
 }
 
-/// The offer that a prediction from a capture makes.
+/// The offer that a prediction from a capture makes, its figures between the ends of `doubted`.
 pub fn of_prediction(
     answer: &Prediction,
+    doubted: Doubted,
     (data, log): (&Profile, Option<&Profile>),
-    kind: &Kind,
     asked: &Asked,
     book: &PriceBook,
 ) -> Offer {
-    let per_min = Interval::new(answer.per_min, answer.per_min_low, answer.per_min_high);
-    let mut kinds = answer.kinds.iter();
-    let own = match kind {
-        None => kinds.next(),
-        Some(kind) => kinds.find(|own| own.kind == *kind),
-    };
-    let p99 = own.map(|own| mirrored(own.response_ns_p99 as f64 / 1e6, &per_min));
     let profiles: Vec<&Profile> = std::iter::once(data).chain(log).collect();
-    let found = offer(answer.device.clone(), per_min, p99);
+    let found = offer(answer.device.clone(), doubted.per_min, doubted.p99_ms);
     let found = Offer { assumed: Some(assumed(&profiles)), ..found };
     priced(found, book.both(data, log, asked))
 }

@@ -62,7 +62,7 @@ impl PriceBook {
         size: Bytes,
         asked: &Asked,
     ) -> Result<Monthly, String> {
-        let entry = self.entry(profile).ok_or("nobody published its price")?;
+        let entry = self.entry(profile).ok_or("its price is not published")?;
         let limits = profile.limits.as_ref();
         let rate =
             |of: &Option<profile::limits::AllowanceSpec>| of.as_ref().map(|limit| limit.rate.value);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(month(&own, "aws-gp3", "500GiB"), Ok(20.0));
         assert_eq!(month(&own, "aws-gp2", "500GiB"), Ok(50.0));
         assert!(month(&own, "intel-x25-e", "50GB").unwrap_err().contains("in EUR"));
-        assert!(month(&own, "intel-p3700", "50GB").unwrap_err().contains("nobody"));
+        assert!(month(&own, "intel-p3700", "50GB").unwrap_err().contains("not published"));
         let [data, log] = ["aws-gp2", "aws-gp3"].map(|name| read_profile(name).unwrap());
         let both = own.both(&data, Some(&log), &asked("500GiB")).unwrap();
         assert!((both.per_month - 52.0).abs() < 1e-9, "{both:?}");

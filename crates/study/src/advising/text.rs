@@ -97,6 +97,13 @@ pub fn conclusion(choice: &Choice) -> Vec<String> {
             lines.push(format!("Cheapest: cannot be told from this: {why}."));
         }
     }
+    if let Some(likely) =
+        choice.likely.as_ref().filter(|likely| choice.best.as_ref() != Some(likely))
+    {
+        lines.push(format!(
+            "By the figures alone: {likely}; that it keeps the limit cannot be told."
+        ));
+    }
     for ranked in &choice.ranked {
         let offer = &ranked.offer;
         match offer.per_month {

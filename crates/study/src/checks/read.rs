@@ -130,7 +130,7 @@ fn run_directory(path: &Path) -> Result<Side, Error> {
     Ok(all)
 }
 
-/// A file of some kind, told from its fields.
+/// A file of some kind, recognised by its fields.
 fn file(path: &Path) -> Result<Found, Error> {
     let text = fs::read(path).map_err(Error::io(path, "read"))?;
     let value: Value =

@@ -49,7 +49,7 @@ pub struct Comparison<'a> {
     pub warm_up_ns: u64,
     /// Devices simulated at a time, at least one.
     pub threads: usize,
-    /// Keep a timeline of this window, and no more than so many events of it.
+    /// Keep a timeline of this window, and no more than this many events of it.
     pub timeline: Option<(&'a Range<u64>, usize)>,
 }
 
@@ -221,7 +221,7 @@ impl Work<'_> {
                 continue;
             };
             *self.done[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            // Nobody listens where the watcher has gone: then there is nothing to tell.
+            // There is no listener where the watcher has gone: then nothing is reported.
             let _ = tell.send(());
         }
     }

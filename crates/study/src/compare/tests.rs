@@ -92,7 +92,7 @@ fn operations_are_summed_over_their_streams() {
     assert!(writes > 0 && requests(&|name| name == "write all") == writes, "{rows:?}");
 }
 
-/// Says stop once so many devices have been asked about often enough to be done.
+/// Says stop once this many devices have been asked about often enough to be done.
 struct StopAfter(AtomicUsize);
 
 impl Sink for StopAfter {

@@ -115,7 +115,7 @@ impl Plan {
         let bad = |line: usize, cause: String| Error::Fleet {
             path: path.to_owned(),
             cause: format!("line {line}: {cause}"),
-            hint: "make the plan anew with 'wearmark fleet plan'".to_owned(),
+            hint: "make the plan again with 'wearmark fleet plan'".to_owned(),
         };
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();

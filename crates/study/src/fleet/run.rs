@@ -156,7 +156,7 @@ pub fn run(
     Ok(ran)
 }
 
-/// The jobs of each trace; of few traces in so many parts that every thread has one.
+/// The jobs of each trace; few traces are split so that every thread has a part.
 fn groups<'a>(jobs: &[&'a Job], threads: usize) -> Vec<Group<'a>> {
     let mut by_trace: BTreeMap<&Path, Vec<&'a Job>> = BTreeMap::new();
     for job in jobs {
@@ -181,7 +181,7 @@ struct Work<'a> {
     ran: Mutex<Ran>,
 }
 
-/// Passes the wish to stop on, and nothing else: what single jobs have to say stands in their rows.
+/// Passes the request to stop on, and nothing else: reports of single jobs are in their rows.
 struct Silent<'a>(&'a dyn Sink);
 
 impl Sink for Silent<'_> {

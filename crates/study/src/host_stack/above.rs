@@ -8,7 +8,7 @@ use units::Bytes;
 use crate::Error;
 use crate::profiles::read_profile;
 
-/// Devices of one profile, and what stands above them.
+/// Devices of one profile, and what is above them.
 #[derive(Clone, Debug)]
 pub struct Devices {
     profile: Profile,

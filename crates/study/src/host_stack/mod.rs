@@ -1,5 +1,5 @@
 //! A logical trace through the host stack: what the device gets for it, the account by layer and
-//! cause as a table, the same calls on a real host beside it, and what stands above devices.
+//! cause as a table, the same calls on a real host beside it, and what is above devices.
 
 mod above;
 mod beside;

@@ -60,6 +60,7 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
         physical: physical(prefix)?,
         cpu: Cpu {
             server_ns: per(cpu.server_user_s + cpu.server_system_s),
+            capture_ns: per(accounts.quality.unwrap_or_default().capture_s()),
             client_ns: client.user_ns_per_transaction + client.system_ns_per_transaction,
             kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
         },
@@ -180,6 +181,7 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         // The clients compute while the server waits for them: their time is in the think time.
         cpu: Cpu {
             server_ns: per(cpu.server_user_s + cpu.server_system_s),
+            capture_ns: per(accounts.quality.unwrap_or_default().capture_s()),
             client_ns: 0.0,
             kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
         },

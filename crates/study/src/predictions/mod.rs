@@ -143,6 +143,18 @@ pub fn ask(
     Ok((all, stopped))
 }
 
+/// What a captured run teaches, calibrated, and what makes it suspect.
+///
+/// # Errors
+/// A capture that cannot be read or lacks something.
+pub fn learned(prefix: &Path) -> Result<(Learned, Vec<Warning>), Error> {
+    let (mut learned, measured) = source(prefix)?;
+    calibrate(&mut learned)?;
+    let source = simulated(&learned, false)?;
+    let warnings = capture_warnings(&learned, &measured, &source);
+    Ok((learned, warnings))
+}
+
 /// The captured run itself, simulated on the device of the capture as its own requests showed it.
 ///
 /// # Errors
@@ -157,7 +169,7 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
 /// What was learned, simulated on the device of the capture.
 fn simulated(learned: &Learned, from_start: bool) -> Result<Prediction, Error> {
     let make = || vec![learned.source_device()];
-    let question = Question { from_start, ..Question::default() };
+    let question = Question { from_start, while_captured: true, ..Question::default() };
     Ok(predict(learned, &question, "here", &make)?)
 }
 
@@ -216,7 +228,7 @@ fn capture_warnings(learned: &Learned, captured: &Measured, source: &Prediction)
     found
 }
 
-fn device_warnings(answer: &Prediction) -> Vec<Warning> {
+pub(crate) fn device_warnings(answer: &Prediction) -> Vec<Warning> {
     let mut found = Vec::new();
     if answer.wrapped > 0 {
         let message = format!(

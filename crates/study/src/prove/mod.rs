@@ -91,10 +91,10 @@ pub struct Place {
     pub profile: String,
     /// Profile of the log's device, where it has its own.
     pub log: Option<String>,
-    /// What stands above the devices, as TOML.
+    /// What is above the devices, as TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// What stands above the log's.
+    /// What is above the log's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_host: Option<String>,
     /// One line about the device.
@@ -110,7 +110,7 @@ pub struct Place {
     /// What the predictor said, from the capture at [`HERE`].
     pub predicted: Option<Predicted>,
     /// The same on processors that are slower by what the emulator used of them: what the runs are
-    /// held against. A real device leaves all of them to the load.
+    /// compared with. A real device leaves all of them to the load.
     pub beside_emulator: Option<Figures>,
     /// Why it said nothing.
     pub not_predicted: Option<String>,
@@ -212,7 +212,7 @@ impl Place {
         Ok(place)
     }
 
-    /// What the runs are held against.
+    /// What the runs are compared with.
     pub fn expected(&self) -> Option<&Figures> {
         let predicted = self.predicted.as_ref().map(|found| &found.figures);
         self.beside_emulator.as_ref().or(predicted)

@@ -12,7 +12,7 @@ use crate::host_stack::Devices;
 use crate::predictions::{ask, here, read_run};
 use crate::profiles::read_device;
 
-/// What the load that was captured as `prefix` does at a place, on processors so many times as
+/// What the load that was captured as `prefix` does at a place, on processors this many times as
 /// fast.
 ///
 /// # Errors

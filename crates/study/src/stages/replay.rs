@@ -27,7 +27,7 @@ const PARTIAL: &str = "replay.partial.jsonl";
 
 /// Slices that the replayed part of a trace is cut into.
 pub const SLICES: usize = 6;
-/// E is looked at after so many rounds: half of them ran A first.
+/// E is looked at after this many rounds: half of them ran A first.
 const ROUNDS_AT_ONCE: usize = 2;
 
 /// Seconds that the stage takes at most.

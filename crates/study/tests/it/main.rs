@@ -1,5 +1,6 @@
 //! What the fuzz targets of study files and kept runs do, on their seeds and on mutations of them.
 
+mod advice;
 #[path = "../../../../fuzz/src/study.rs"]
 mod entry;
 #[path = "../../../../fuzz/src/seeds.rs"]

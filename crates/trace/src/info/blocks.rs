@@ -297,7 +297,7 @@ impl Gather {
     }
 }
 
-/// The sample to take beside an exact curve of at most so many blocks: 1 %, or more of few.
+/// The sample to take beside an exact curve of at most this many blocks: 1 %, or more of few.
 pub(super) fn sample_beside(touches: u64) -> Option<Sampling> {
     let rate = (SAMPLE_BLOCKS / touches as f64).max(Sampling::default().rate);
     (rate < 0.5).then_some(Sampling { rate, ..Sampling::default() })

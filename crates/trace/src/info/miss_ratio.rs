@@ -119,7 +119,7 @@ pub fn mean_absolute_error(a: &MissRatioCurve, b: &MissRatioCurve) -> f64 {
 }
 
 impl MissRatioCurve {
-    /// Misses over touches of a cache of so many blocks.
+    /// Misses over touches of a cache of this many blocks.
     pub fn miss_ratio_at(&self, cache_blocks: f64) -> f64 {
         let behind = self.points.partition_point(|point| point.cache_blocks as f64 <= cache_blocks);
         let Some(low) = behind.checked_sub(1).map(|index| self.points[index]) else { return 1.0 };

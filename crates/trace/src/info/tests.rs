@@ -140,7 +140,7 @@ fn chunks_leave_no_seams() {
     assert_eq!(info.streams[0].counts, all.counts);
 }
 
-/// Keeps progress; cancels after so many looks.
+/// Keeps progress; cancels after this many looks.
 struct Watcher(Mutex<(Vec<f64>, usize)>);
 
 impl Sink for Watcher {

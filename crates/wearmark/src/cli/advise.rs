@@ -93,7 +93,7 @@ pub struct AdviseLife {
     /// Take what is written from the result of a study: a run directory or its result.json
     #[arg(long, value_name = "RUN", conflicts_with = "write")]
     pub result: Option<PathBuf>,
-    /// Bytes programmed per byte written, as 2.5 or 2..4
+    /// Bytes programmed per byte written (write amplification), as 2.5 or 2..4
     #[arg(long, value_name = "FACTOR", value_parser = interval)]
     pub amplification: Option<Interval>,
     /// I/Os per second, as 2500 or 2000..3000, for the credits of a volume

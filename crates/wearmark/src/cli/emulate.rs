@@ -33,7 +33,7 @@ pub struct Emulate {
     /// Size of block devices; the profile's capacity where absent, 1 GiB where it has none
     #[arg(long)]
     pub size: Option<units::Bytes>,
-    /// What stands above the devices, a TOML file: [scheduler], [volume], [cache_device]; one for
+    /// What is above the devices, a TOML file: [scheduler], [volume], [cache_device]; one for
     /// all, or one for each profile, 'none' for none
     #[arg(long, value_name = "FILE")]
     pub host: Vec<PathBuf>,
@@ -71,6 +71,9 @@ pub struct Emulate {
     /// measured where absent
     #[arg(long, value_name = "TIME")]
     pub path: Option<Nanos>,
+    /// Let idle processors sleep: it spares energy, and answers are late by tens of microseconds
+    #[arg(long)]
+    pub sleep: bool,
     /// Run this on the device and end with it
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
@@ -81,7 +84,7 @@ pub struct Emulate {
 pub enum EmulateOrder {
     /// Change the device or let it fail, while it is served
     Set(EmulateSet),
-    /// Tell what the device is doing
+    /// Show what the device is doing
     Status(EmulateStatus),
 }
 

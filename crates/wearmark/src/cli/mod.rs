@@ -47,13 +47,14 @@ pub use temp::{Temp, TempSweep};
 /// is captured, simulates that I/O on other devices, replays it on the real disk and says how wrong
 /// the simulation was.
 ///
-/// Start with:  wearmark study run quickstart
+/// Start with:  wearmark study run quickstart. Without a command, wearmark says what can be asked
+/// in the current directory.
 #[derive(Debug, Parser)]
-#[command(name = "wearmark", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "wearmark", version, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// What to do; without one, says what can be asked in this directory.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
     /// No progress; errors and warnings only.
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -68,9 +69,9 @@ pub struct Cli {
 /// The nouns.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Tell what this machine can and cannot do, with the reason and the remedy
+    /// Show what this machine can and cannot do, with the reason and the remedy
     Doctor {
-        /// The directory whose disk is meant
+        /// A directory on the disk to check
         #[arg(default_value = ".")]
         directory: PathBuf,
     },
@@ -99,7 +100,7 @@ pub enum Command {
     /// Simulate many traces on many devices: plan the jobs, run them, collect the results
     #[command(subcommand)]
     Fleet(Fleet),
-    /// Be that device: serve directories at its speed, for any program to run on
+    /// Emulate a device: serve directories at its speed, for any program to use
     Emulate(Emulate),
     /// Run the same load here and on emulated devices, and compare with what is predicted
     Prove(Box<Prove>),
@@ -117,7 +118,7 @@ pub enum Command {
     Replay(Replay),
     /// Say how wrong a profile is: replay a trace twice, simulate it once, compare distributions
     Validate(Validate),
-    /// Write the report of a run directory anew
+    /// Write the report of a run directory again
     Report {
         /// The run directory, such as runs/quickstart-001
         run: PathBuf,
@@ -148,7 +149,7 @@ pub struct Predict {
     /// Another number of terminals
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub users: Option<u32>,
-    /// Transactions arrive at this rate, whatever is still in work
+    /// Transactions arrive at this rate, whatever is still active
     #[arg(long)]
     pub rate: Option<Rate>,
     /// The highest rate of arrivals at which this holds: 'p99<10ms', 'new_order p95<50ms'
@@ -157,16 +158,16 @@ pub struct Predict {
     /// A larger buffer of the database
     #[arg(long, value_name = "SIZE", conflicts_with = "cold")]
     pub buffer: Option<Bytes>,
-    /// The leader of a commit waits so long for others to join it (commit_delay)
+    /// The leader of a commit waits this long for others to join it (commit_delay)
     #[arg(long, value_name = "TIME")]
     pub commit_delay: Option<Nanos>,
-    /// But only where so many other transactions are in work (commit_siblings)
+    /// Only while at least this many other transactions are active (commit_siblings)
     #[arg(long, value_name = "N", default_value_t = 5, requires = "commit_delay")]
     pub commit_siblings: u32,
     /// Another number of processors
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub processors: Option<u32>,
-    /// Processors so many times as fast
+    /// Processors this many times as fast
     #[arg(long)]
     pub speed: Option<f64>,
     /// Commits are answered before they are durable (synchronous_commit = off)
@@ -178,7 +179,7 @@ pub struct Predict {
     /// Another device for the log alone
     #[arg(long, value_name = "PROFILE")]
     pub log_on: Option<String>,
-    /// What stands above the devices, a TOML file: [scheduler], [volume], [cache_device]
+    /// What is above the devices, a TOML file: [scheduler], [volume], [cache_device]
     #[arg(long, value_name = "FILE")]
     pub host: Option<PathBuf>,
     /// The same above the device of the log
@@ -218,8 +219,9 @@ pub enum Study {
 /// `wearmark probe`
 #[derive(Debug, Args)]
 pub struct Probe {
-    /// A directory (a file is made in it and removed), a file, or a block device
-    #[arg(required_unless_present = "profile", conflicts_with = "profile")]
+    /// A directory (a file is made in it and removed), a file, or a block device; the current
+    /// directory where absent
+    #[arg(conflicts_with = "profile")]
     pub target: Option<PathBuf>,
     /// Measure the model of a device instead, in virtual time: a shipped profile's name or a TOML
     /// file
@@ -232,6 +234,12 @@ pub struct Probe {
     /// quick takes under a minute; full measures until steady
     #[arg(long, value_enum, default_value_t = Plan::Quick)]
     pub plan: Plan,
+    /// The same as --plan quick
+    #[arg(long, conflicts_with = "plan")]
+    pub quick: bool,
+    /// Print every cell as a row, after the summary
+    #[arg(long)]
+    pub table: bool,
     /// Size of the part of the target that is measured
     #[arg(long, default_value = "1GiB")]
     pub range: Bytes,
@@ -324,7 +332,7 @@ pub struct TraceInput {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Reading")]
 pub struct Reading {
-    /// Format of the trace; told from its content otherwise
+    /// Format of the trace; detected from its content otherwise
     #[arg(long, value_parser = format_parser())]
     pub format: Option<Format>,
     /// What its columns are, for text of no known format: time:us,op,offset:sectors,size:bytes.
@@ -379,7 +387,7 @@ pub struct Convert {
     pub input: TraceInput,
     /// The trace to write
     pub output: PathBuf,
-    /// Format to write; told from the name of the output otherwise
+    /// Format to write; derived from the name of the output otherwise
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
     pub to: Option<Format>,
 }
@@ -445,7 +453,7 @@ pub struct Sim {
     /// Without the profile's write-back cache
     #[arg(long)]
     pub no_cache: bool,
-    /// What stands above the devices, a TOML file: [page_cache] and [file_system] for a trace of
+    /// What is above the devices, a TOML file: [page_cache] and [file_system] for a trace of
     /// calls, [scheduler], [volume], [cache_device]; several are compared
     #[arg(long, value_name = "FILE")]
     pub host: Vec<PathBuf>,

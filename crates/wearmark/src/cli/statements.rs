@@ -11,7 +11,7 @@ use super::oltp::DbmsName;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Database")]
 pub struct StatementPlace {
-    /// Existing directory on the disk that is meant; what is made in it is removed at the end
+    /// Existing directory on the disk to measure; what is made in it is removed at the end
     #[arg(default_value = ".")]
     pub directory: PathBuf,
     /// The system; servers are private ones

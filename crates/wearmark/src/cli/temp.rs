@@ -69,7 +69,7 @@ pub struct TempSweep {
     /// several. Without --directory, nothing is written
     #[arg(long, short)]
     pub profile: Vec<String>,
-    /// What stands above these devices, a TOML file: [scheduler], [volume], [cache_device]
+    /// What is above these devices, a TOML file: [scheduler], [volume], [cache_device]
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub host: Option<PathBuf>,
     /// What a row costs a simulated processor in each phase

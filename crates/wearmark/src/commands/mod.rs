@@ -6,6 +6,7 @@ mod compare;
 mod doctor;
 mod emulate;
 mod fleet;
+mod here;
 mod oltp;
 mod output;
 mod outputs;
@@ -55,9 +56,10 @@ pub struct Context {
 
 /// Runs the command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    outputs::check(&cli.command, cli.force)?;
     let context = Context { view: View::new(cli.quiet), quiet: cli.quiet, json: cli.json };
-    match cli.command {
+    let Some(command) = cli.command else { return here::run(&context) };
+    outputs::check(&command, cli.force)?;
+    match command {
         Command::Doctor { directory } => doctor::run(&directory, &context),
         Command::Study(command) => study::run(command, &context),
         Command::Report { run } => study::report(&run, &context),

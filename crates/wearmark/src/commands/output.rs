@@ -53,8 +53,35 @@ pub fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// A sentence in lines of at most `width` columns, the later ones indented.
+pub fn filled(sentence: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut column = 0;
+    for word in sentence.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            text.push_str("\n ");
+            column = 1;
+        }
+        if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += length;
+    }
+    text.push('\n');
+    text
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn sentences_are_filled() {
+        assert_eq!(super::filled("a bb ccc dddd", 6), "a bb\n  ccc\n  dddd\n");
+        assert_eq!(super::filled("longer than", 3), "longer\n  than\n");
+    }
+
     #[test]
     fn numbers_stand_to_the_right() {
         let rows = [["name", "count"], ["a", "7"], ["long name", "1234567"]];

@@ -38,6 +38,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         arguments.on.iter().map(|name| target(name, &host)).collect();
     let log_on = arguments.log_on.as_ref().map(|name| target(name, &log_host)).transpose()?;
     let question = Question {
+        while_captured: false,
         terminals: arguments.users,
         rate: arguments.rate.map(|rate| rate.0),
         goal: arguments.find_rate.clone(),

@@ -19,7 +19,11 @@ use crate::view::seconds;
 
 /// `wearmark probe`
 pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
-    let Some(target) = &arguments.target else { return modelled(arguments, context) };
+    if let Some(name) = &arguments.profile {
+        return modelled(name, arguments, context);
+    }
+    let here = PathBuf::from(".");
+    let target = arguments.target.as_ref().unwrap_or(&here);
     let partial = partial(&arguments.output);
     let mut options = Options {
         range_bytes: arguments.range.0,
@@ -56,8 +60,7 @@ pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
 }
 
 /// The same cells on a model.
-fn modelled(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
-    let name = arguments.profile.as_deref().expect("one of the two is required");
+fn modelled(name: &str, arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
     let profile = read_device(name)?;
     let probe = modelled_probe::probe;
     match probe(&profile, arguments.range, arguments.seed, &context.view)? {
@@ -79,12 +82,34 @@ fn finish(measured: &Measurements, arguments: &Probe, context: &Context) -> anyh
     if context.json {
         output::json(measured)
     } else {
-        let next = format!(
-            "\nSaved to {out}. Next: wearmark fit {out}\n",
-            out = arguments.output.display()
-        );
-        output::print(&(table(measured) + &next))
+        output::print(&(summary(measured, arguments.table) + &next(&arguments.output)))
     }
+}
+
+/// Sentences and a picture; every cell too where that is wanted, or where there is nothing to say.
+fn summary(measured: &Measurements, every_cell: bool) -> String {
+    let sentences = study::probed::sentences(measured);
+    let mut text = String::new();
+    for sentence in &sentences {
+        text.push_str(&output::filled(sentence, output::terminal_width().min(100)));
+    }
+    if let Some(page) = study::probed::picture(measured) {
+        let width = output::terminal_width().min(100);
+        text.push_str(&format!("\n{}", report::terminal(&page, width, output::colour())));
+    }
+    if every_cell || sentences.is_empty() {
+        text.push_str(&format!("\n{}", table(measured)));
+    }
+    text
+}
+
+/// Where the measurements are, and what to do with them.
+fn next(measurements: &Path) -> String {
+    let out = measurements.display();
+    format!(
+        "\nEvery cell is in {out} (--table prints them, --html draws them).\n\
+         Next: wearmark fit {out}\n"
+    )
 }
 
 /// Where cells are kept until the plan is done.

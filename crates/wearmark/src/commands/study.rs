@@ -42,7 +42,7 @@ pub fn start(study: &StudyFile, options: &Options, context: &Context) -> anyhow:
     if ended.interrupted {
         let anew = ended
             .stopped_in
-            .map_or_else(String::new, |stage| format!(" in stage {stage}, which will begin anew"));
+            .map_or_else(String::new, |stage| format!(" in stage {stage}, which will start again"));
         let kept = match ended.kept.as_slice() {
             [] => "No stage was done yet".to_owned(),
             stages => format!("Done and kept: {}", stages.join(", ")),

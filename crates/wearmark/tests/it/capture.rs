@@ -73,8 +73,8 @@ impl Session {
     }
 }
 
-/// Each session updates its row so many times, each time a transaction of its own, and asks for it
-/// as often for nothing.
+/// Each session updates its row this many times, each time a transaction of its own, and asks for
+/// it as often for nothing.
 fn load(instance: &Instance) {
     let idle = match instance.system() {
         dbms::System::Postgresql => "VALUES (1)",

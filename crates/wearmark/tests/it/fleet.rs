@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::{command, fine, finish, listing, place, refused, run};
 
-/// Traces `traces/0.parquet` and so on, of so many requests each.
+/// Traces `traces/0.parquet` and so on, of this many requests each.
 fn traces(directory: &Path, count: usize, requests: &str) {
     fs::create_dir(directory.join("traces")).unwrap();
     for seed in 0..count {

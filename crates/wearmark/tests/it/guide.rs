@@ -533,7 +533,10 @@ fn advice_that_cannot_be_given_says_so() {
     let dated = ["advise", "life", "-p", "aws-gp2", "--free", "1GB", "--grows", "1GB"];
     refused(&[&dated[..], &["--from", "2026-02-30"]].concat(), "not a date");
     let life = fine(dir.path(), &["advise", "life", "-p", "intel-p3700"]);
-    assert!(life.contains("cannot be told: years: nobody says"), "{life}");
+    assert!(
+        life.contains("cannot be told: years: the bytes written per second are not stated"),
+        "{life}"
+    );
 }
 
 #[test]

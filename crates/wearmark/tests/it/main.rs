@@ -12,6 +12,7 @@ mod main_job;
 mod mistakes;
 mod oltp;
 mod outputs;
+mod packaging;
 mod program;
 mod schema;
 mod server_study;

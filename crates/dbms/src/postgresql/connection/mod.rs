@@ -74,7 +74,7 @@ impl Connection {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Nobody listens; the login is refused; the server speaks something else.
+    /// No server is listening; the login is refused; the server speaks another protocol.
     pub fn connect(login: &Login) -> Result<Self, Error> {
         login.check()?;
         Self::opened(Stream::connect(login)?, login)

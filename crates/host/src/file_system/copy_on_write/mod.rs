@@ -353,7 +353,7 @@ impl CopyOnWrite {
         self.reserved_extents = 0;
     }
 
-    /// Whether the reservations of so many extents are too much.
+    /// Whether the reservations of this many extents are too much.
     fn is_too_much(&self, extents: u64) -> bool {
         let most = self.settings.capacity_bytes / RESERVABLE;
         most > 0 && extents * RESERVED_PER_EXTENT > most

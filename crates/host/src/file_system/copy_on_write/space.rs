@@ -13,7 +13,7 @@ use crate::file_system::BLOCK_BYTES;
 /// Bytes before the first chunk.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// A data chunk is so many metadata chunks.
+/// A data chunk is this many metadata chunks.
 const DATA_SHARE: u64 = 8;
 
 /// First bytes of the super blocks.

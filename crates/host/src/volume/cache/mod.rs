@@ -129,7 +129,7 @@ impl CacheDevice {
         self.runner.wake(at, Timer::WriteBack);
     }
 
-    /// When the next row goes home with so many pages dirty.
+    /// When the next row goes home with this many pages dirty.
     fn row_at(&self, dirty: u64) -> u64 {
         let excess = dirty.saturating_sub(self.target_pages) * PAGE_BYTES;
         let rate = (excess / EXCESS_SECONDS).max(LEAST_BYTES_PER_S);

@@ -52,7 +52,7 @@ impl CacheSettings {
         }
     }
 
-    /// Whether a fast device of so many bytes is large enough.
+    /// Whether a fast device of this many bytes is large enough.
     ///
     /// # Errors
     /// Where it is not.

@@ -17,7 +17,7 @@ fn settings() -> Settings {
     Settings { depth: 8, merge: false, ..Settings::new(Kind::Anticipatory) }
 }
 
-/// How often the device went from one process to another, of so many dispatches.
+/// How often the device went from one process to another, of this many dispatches.
 fn switches(log: &[(u64, Request)]) -> (usize, usize) {
     let changes = log.windows(2).filter(|pair| pair[0].1.stream != pair[1].1.stream);
     (changes.count(), log.len())

@@ -49,7 +49,7 @@ impl Content {
             assert!(pages.contains(page));
             self.slow.insert(*page, self.version);
         }
-        // Slots are given to pages in order; if they run out it was for want of clean buckets.
+        // Slots are given to pages in order; if they run out, no bucket was clean.
         for (slot, _) in slots.iter().zip(&pages) {
             self.fast.insert(*slot, self.version);
         }

@@ -254,7 +254,7 @@ fn the_stripe_cache_bounds_the_rate_of_writes() {
     let near = |found: f64, expected: f64| {
         assert!((found / expected - 1.0).abs() < 0.02, "{found:.0}/s, expected {expected:.0}/s");
     };
-    // Who waits enters below three quarters: so many columns to all of them are in work.
+    // Who waits enters below three quarters: this many columns to all of them are in work.
     let between = |found: f64, all: f64| {
         assert!((0.75 * all..=all).contains(&found), "{found:.0}/s, at most {all:.0}/s");
     };

@@ -20,7 +20,7 @@ use units::Bytes;
 
 use super::load::{Draws, closed, request};
 
-/// What stands above the drives.
+/// What is above the drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Array {
     /// One controller, two drives, hardware RAID 0.
@@ -179,7 +179,7 @@ fn array(array: Array, load: Load) -> Box<dyn Device> {
     }
 }
 
-/// Requests per second and mean response in ms with so many users.
+/// Requests per second and mean response in ms with this many users.
 fn run(device: &mut dyn Device, load: Load, op: Op, kib: u32, users: u64) -> (f64, f64) {
     let capacity = device.capacity().expect("of drives").0;
     let bytes = kib << 10;

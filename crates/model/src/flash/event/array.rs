@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use profile::flash::{Geometry, NONE, Timing};
+use profile::flash::{FlashParameters, Geometry, NONE};
 
 use crate::SnapshotError;
 use crate::flash::snapshot::{Reader, Writer};
@@ -40,7 +40,12 @@ impl Work {
         }
     }
 
-    /// From them, where there are so many operations and planes.
+    /// The end of the numbers of what can take part in it.
+    fn joins(self, operations: usize, planes: u32) -> usize {
+        if matches!(self, Self::Erasing(_)) { planes as usize } else { operations }
+    }
+
+    /// From them, where there are this many operations and planes.
     fn from_numbers([kind, number]: [u32; 2], operations: usize, planes: u32) -> Option<Self> {
         let operation = || Some(number).filter(|number| (*number as usize) < operations);
         let plane = || Some(number).filter(|plane| *plane < planes);
@@ -69,12 +74,19 @@ pub(super) struct Die {
     pub suspended: Option<(Work, u64)>,
     /// Times that the present work was interrupted.
     pub suspends: u32,
+    /// What takes part in the present work besides the one that it names, in other planes:
+    /// operations, or planes where it is an erase.
+    pub joined: Vec<u32>,
+    /// The same for what was interrupted.
+    pub interrupted: Vec<u32>,
     /// Reads, where they go first.
     pub reads: VecDeque<u32>,
     /// Everything else, in the order of arrival.
     pub others: VecDeque<u32>,
     /// Reads that went before something else since something else was served.
     pub overtakes: u32,
+    /// It was idle for so long that it folds, until an operation comes.
+    pub folds: bool,
     pub channel: u16,
 }
 
@@ -102,13 +114,19 @@ pub(super) struct Times {
 }
 
 impl Times {
-    pub fn new(geometry: &Geometry, timing: &Timing, copy_back: bool) -> Self {
+    /// Pages numbered one beyond those of a block have the times of the SLC cache.
+    pub fn new(parameters: &FlashParameters) -> Self {
+        let FlashParameters { geometry, timing, slc, .. } = parameters;
+        let with = |mut table: Vec<u32>, more: Option<u32>| {
+            table.extend(more);
+            table
+        };
         let page_ps = timing.bus_ps(geometry.page_bytes);
         let command_ps = timing.command_ps();
-        let copy_bus_ps = if copy_back { 0 } else { 2 * (page_ps + command_ps) };
+        let copy_bus_ps = if parameters.gc.copy_back { 0 } else { 2 * (page_ps + command_ps) };
         Self {
-            read_ns: timing.read_table(geometry),
-            program_ns: timing.program_table(geometry),
+            read_ns: with(timing.read_table(geometry), slc.map(|slc| slc.read_ns)),
+            program_ns: with(timing.program_table(geometry), slc.map(|slc| slc.program_ns)),
             erase_ns: timing.erase_ns.round() as u64,
             page_ps,
             command_ps,
@@ -117,10 +135,14 @@ impl Times {
         }
     }
 
-    pub fn copy_ns(&self, from: u32, to: u32) -> u64 {
-        u64::from(self.read_ns[from as usize])
+    /// Time of copies whose pages have the numbers `from` in their old blocks, in other planes
+    /// each, and all of them `to` in the new ones: those of the same number are read together.
+    pub fn copy_ns(&self, from: &[u32], to: u32) -> u64 {
+        let anew = |at: &usize| !from[..*at].contains(&from[*at]);
+        let reads = (0..from.len()).filter(anew).map(|at| self.read_ns[from[at] as usize]);
+        reads.map(u64::from).sum::<u64>()
             + u64::from(self.program_ns[to as usize])
-            + self.copy_bus_ns
+            + self.copy_bus_ns * from.len() as u64
     }
 
     /// Time of `bytes` on `bus`, which takes the rounding along.
@@ -140,9 +162,12 @@ impl Die {
             generation: 0,
             suspended: None,
             suspends: 0,
+            joined: Vec::new(),
+            interrupted: Vec::new(),
             reads: VecDeque::new(),
             others: VecDeque::new(),
             overtakes: 0,
+            folds: false,
             channel: geometry.channel_of_die(number) as u16,
         };
         (0..geometry.die_count()).map(die).collect()
@@ -150,38 +175,43 @@ impl Die {
 
     pub fn save(&self, to: &mut Writer) {
         let Self { work, until, generation, suspended, suspends, reads, others, .. } = self;
-        let Self { overtakes, channel: _, .. } = self;
+        let Self { overtakes, folds, channel: _, joined, interrupted, .. } = self;
         to.u32s(&work.numbers());
-        let (interrupted, left) = suspended.unwrap_or((Work::Idle, 0));
-        to.u32s(&interrupted.numbers());
+        let (paused, left) = suspended.unwrap_or((Work::Idle, 0));
+        to.u32s(&paused.numbers());
         to.u64s(&[*until, left]);
-        to.u32s(&[*generation, *suspends, *overtakes]);
+        to.u32s(&[*generation, *suspends, *overtakes, u32::from(*folds)]);
         to.list(reads.iter().copied());
         to.list(others.iter().copied());
+        to.list(joined.iter().copied());
+        to.list(interrupted.iter().copied());
     }
 
-    /// Out of a snapshot of a device with so many `operations` and `planes`.
+    /// Out of a snapshot of a device with this many `operations` and `planes`.
     pub fn load(
         &mut self,
         from: &mut Reader,
         operations: usize,
         planes: u32,
     ) -> Result<(), SnapshotError> {
-        let (mut work, mut interrupted, mut times, mut numbers) = ([0; 2], [0; 2], [0; 2], [0; 3]);
+        let (mut work, mut paused, mut times, mut numbers) = ([0; 2], [0; 2], [0; 2], [0; 4]);
         from.u32s(&mut work)?;
-        from.u32s(&mut interrupted)?;
+        from.u32s(&mut paused)?;
         from.u64s(&mut times)?;
         from.u32s(&mut numbers)?;
         let of = |numbers| Work::from_numbers(numbers, operations, planes);
-        let (Some(work), Some(interrupted)) = (of(work), of(interrupted)) else {
+        let (Some(work), Some(paused)) = (of(work), of(paused)) else {
             return Err(from.damaged());
         };
         self.work = work;
-        self.suspended = (interrupted != Work::Idle).then_some((interrupted, times[1]));
+        self.suspended = (paused != Work::Idle).then_some((paused, times[1]));
         self.until = times[0];
-        [self.generation, self.suspends, self.overtakes] = numbers;
+        [self.generation, self.suspends, self.overtakes, _] = numbers;
+        self.folds = numbers[3] == 1;
         self.reads = from.list(operations)?;
         self.others = from.list(operations)?;
+        self.joined = from.list(work.joins(operations, planes))?;
+        self.interrupted = from.list(paused.joins(operations, planes))?;
         Ok(())
     }
 
@@ -199,7 +229,7 @@ impl Bus {
         to.u64(*carry_ps);
     }
 
-    /// Out of a snapshot of a device with so many `dies`.
+    /// Out of a snapshot of a device with this many `dies`.
     pub fn load(&mut self, from: &mut Reader, dies: usize) -> Result<(), SnapshotError> {
         self.serving = Some(from.index(dies as u32)?).filter(|die| *die != NONE);
         self.waiting = from.list(dies)?;

@@ -21,7 +21,7 @@ struct Entry {
     dirty: bool,
 }
 
-/// What became of a lookup.
+/// Outcome of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lookup {
     /// It is there.
@@ -132,7 +132,7 @@ impl MapCache {
         to.u64s(&[*hits, *misses]);
     }
 
-    /// Out of a snapshot of a device with so many `operations`.
+    /// Out of a snapshot of a device with this many `operations`.
     pub fn load(&mut self, from: &mut Reader, operations: usize) -> Result<(), SnapshotError> {
         let pages = self.entries.len();
         let fits = |page: u32| (page as usize) < pages || page == NO_PAGE;

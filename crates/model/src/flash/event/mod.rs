@@ -14,6 +14,9 @@
 //!   there.
 //! - **Cleaning** begins below `low_blocks` (idle mode: `until_blocks`) and is urgent below it; in
 //!   incremental mode it is urgent at the last two blocks only.
+//! - **SLC cache** (`slc`): written pages go there first; a die that has been idle for long enough
+//!   folds, and goes on until there is something else to do.
+//! - **Planes together** (`engine/together`): what waits and fits joins a command.
 //! - **Suspend**: the interrupted operation goes on, and pays for it, when no read waits.
 //! - **Map cache** (`map_cache`): a lookup that misses reads a page of the map from flash; a
 //!   changed page that is driven out is written. Cleaning that moves pages whose map page is not
@@ -29,6 +32,7 @@ mod array;
 mod engine;
 mod host;
 mod map_cache;
+mod slc;
 mod store;
 
 use profile::flash::{EventParameters, FlashParameters};
@@ -44,6 +48,17 @@ use crate::queued::{Ahead, Queued};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
 use engine::Engine;
+
+/// Why a plane moves pages and erases a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// It is short of free blocks.
+    Short,
+    /// A page waits for room in the SLC cache.
+    Full,
+    /// The die is idle, and there is something to fold.
+    Idle,
+}
 
 /// Reads that may go before something that waits longer, in a row.
 pub const MOST_OVERTAKES: u32 = 64;

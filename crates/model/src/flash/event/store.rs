@@ -8,6 +8,8 @@
 
 use profile::flash::{FlashParameters, Geometry, NONE};
 
+use super::Reason;
+use super::slc::Cache;
 use crate::SnapshotError;
 use crate::flash::blocks::BlockState;
 use crate::flash::gc::Victim;
@@ -16,9 +18,9 @@ use crate::flash::{Blocks, Counts};
 
 /// The open block of a stream: its next page and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Frontier {
-    next: u32,
-    end: u32,
+pub(super) struct Frontier {
+    pub next: u32,
+    pub end: u32,
 }
 
 /// A victim and the next page of it to look at.
@@ -45,6 +47,8 @@ pub(super) struct Store<V> {
     load: Vec<u32>,
     load_most: u32,
     look: u32,
+    /// Blocks that are written as SLC first.
+    pub slc: Option<Cache>,
     pub counts: Counts,
 }
 
@@ -68,6 +72,7 @@ impl<V: Victim> Store<V> {
             load: vec![0; planes],
             load_most: (geometry.blocks_per_plane - reserve) * geometry.pages_per_block,
             look: parameters.wear.dynamic_look_blocks,
+            slc: Cache::of(parameters),
             counts: Counts::default(),
         }
     }
@@ -92,6 +97,15 @@ impl<V: Victim> Store<V> {
         ppn % self.geometry.pages_per_block
     }
 
+    /// The number that decides the times of a physical page: its place in its block, or one beyond
+    /// those where it is written as SLC.
+    pub fn timed_page(&self, ppn: u32) -> u32 {
+        match self.blocks.get(ppn / self.geometry.pages_per_block).state {
+            BlockState::Slc => self.geometry.pages_per_block,
+            _ => self.page_of(ppn),
+        }
+    }
+
     /// Whether `plane` can take one more page for good.
     pub fn can_hold(&self, plane: u32) -> bool {
         self.load[plane as usize] < self.load_most
@@ -108,22 +122,95 @@ impl<V: Victim> Store<V> {
 
     /// Whether a host page of `stream` finds a place in `plane` now.
     pub fn has_room(&self, plane: u32, stream: u16) -> bool {
+        if let Some(cache) = &self.slc {
+            if cache.has_room(plane, &self.blocks) {
+                return true;
+            }
+            if cache.must_fold(plane, &self.blocks) {
+                return false;
+            }
+        }
         let Frontier { next, end } = self.frontiers[self.frontier(plane, stream)];
         next < end || self.blocks.free_count(plane) > 1
     }
 
+    /// Whether a host page waits until `plane` has folded a block of the SLC cache.
+    pub fn must_fold(&self, plane: u32) -> bool {
+        self.slc.as_ref().is_some_and(|cache| cache.must_fold(plane, &self.blocks))
+    }
+
+    /// Whether `plane` has something to fold.
+    pub fn can_fold(&self, plane: u32) -> bool {
+        self.slc.as_ref().is_some_and(|cache| cache.can_fold(plane))
+    }
+
+    fn is_cached(&self, plane: u32) -> bool {
+        self.slc.as_ref().is_some_and(|cache| cache.has_room(plane, &self.blocks))
+    }
+
+    /// The number that the next host page of `stream` in `plane` has, as [`Store::timed_page`]
+    /// counts; none where it finds no place.
+    pub fn next_number(&self, plane: u32, stream: u16) -> Option<u32> {
+        let dense = || self.number_at(self.frontier(plane, stream));
+        let number = || if self.is_cached(plane) { self.geometry.pages_per_block } else { dense() };
+        self.has_room(plane, stream).then(number)
+    }
+
+    /// The number that the next page moved within `plane` has in its block.
+    pub fn next_moved_number(&self, plane: u32) -> u32 {
+        self.number_at((plane * self.width + self.width - 1) as usize)
+    }
+
+    fn number_at(&self, frontier: usize) -> u32 {
+        let Frontier { next, end } = self.frontiers[frontier];
+        if next == end { 0 } else { self.page_of(next) }
+    }
+
+    /// Whether the victim of `plane` has live pages left.
+    pub fn has_live(&self, plane: u32) -> bool {
+        let Cleaning { victim, .. } = self.cleaning[plane as usize].expect("a victim");
+        self.blocks.get(victim).valid > 0
+    }
+
     /// Writes `lpn` to `plane`, which expects it.
     pub fn write(&mut self, lpn: u32, plane: u32, stream: u16) -> u32 {
-        let at = self.frontier(plane, stream);
+        let ppn = self.take_for_host(plane, stream);
+        self.map_to(lpn, ppn)
+    }
+
+    /// Writes `lpn` to dense cells of `plane`, which expects it.
+    pub fn write_dense(&mut self, lpn: u32, plane: u32) -> u32 {
+        let at = self.frontier(plane, 0);
         self.place(lpn, plane, at)
     }
 
     /// Takes a page of `plane`, which expects one, for data that are outdated already.
     pub fn waste(&mut self, plane: u32, stream: u16) -> u32 {
-        let at = self.frontier(plane, stream);
         self.load[plane as usize] -= 1;
-        let ppn = self.take(plane, at);
+        let ppn = self.take_for_host(plane, stream);
         self.reverse[ppn as usize] = NONE;
+        ppn
+    }
+
+    /// The next page of `plane` for data of `stream`, in the SLC cache where that has room.
+    fn take_for_host(&mut self, plane: u32, stream: u16) -> u32 {
+        if !self.is_cached(plane) {
+            return self.take(plane, self.frontier(plane, stream));
+        }
+        let pages = self.geometry.pages_per_block;
+        let cache = self.slc.as_mut().expect("a cache with room");
+        let cached = &mut cache.by_plane[plane as usize];
+        let open = cached.open.get_or_insert_with(|| {
+            let block = self.blocks.open(plane, self.look);
+            self.blocks.all[block as usize].state = BlockState::Slc;
+            Frontier { next: block * pages, end: block * pages + cache.pages }
+        });
+        let ppn = open.next;
+        open.next += 1;
+        if open.next == open.end {
+            cached.open = None;
+            cached.full.push_back(ppn / pages);
+        }
         ppn
     }
 
@@ -141,6 +228,10 @@ impl<V: Victim> Store<V> {
 
     fn place(&mut self, lpn: u32, plane: u32, at: usize) -> u32 {
         let ppn = self.take(plane, at);
+        self.map_to(lpn, ppn)
+    }
+
+    fn map_to(&mut self, lpn: u32, ppn: u32) -> u32 {
         self.blocks.all[(ppn / self.geometry.pages_per_block) as usize].valid += 1;
         self.reverse[ppn as usize] = lpn;
         let old = std::mem::replace(&mut self.map[lpn as usize], ppn);
@@ -186,7 +277,16 @@ impl<V: Victim> Store<V> {
     }
 
     /// Chooses a victim for `plane`; `false` where there is none with anything to gain.
-    pub fn begin(&mut self, plane: u32) -> bool {
+    pub fn begin(&mut self, plane: u32, reason: Reason) -> bool {
+        let folds = reason != Reason::Short;
+        let cache = self.slc.as_mut().filter(|cache| folds || cache.lends(plane));
+        if let Some(victim) = cache.and_then(|cache| cache.fold(plane)) {
+            self.cleaning[plane as usize] = Some(Cleaning { victim, page: 0 });
+            return true;
+        }
+        if folds {
+            return false;
+        }
         let Some(victim) = self.victims.take(plane, &self.blocks) else { return false };
         let used = self.geometry.blocks_per_plane - self.blocks.free_count(plane);
         let first = (plane * self.width) as usize;
@@ -199,8 +299,8 @@ impl<V: Victim> Store<V> {
         true
     }
 
-    /// Moves the next live page of the victim of `plane`: gives the logical page and its places in
-    /// the old and the new block; `None` where no page is left.
+    /// Moves the next live page of the victim of `plane`: gives the logical page and its numbers in
+    /// the old and the new block, as [`Store::timed_page`] counts; `None` where no page is left.
     pub fn move_next(&mut self, plane: u32) -> Option<(u32, u32, u32)> {
         let Cleaning { victim, page } = self.cleaning[plane as usize].expect("a victim");
         let pages = self.geometry.pages_per_block;
@@ -215,16 +315,22 @@ impl<V: Victim> Store<V> {
         self.cleaning[plane as usize] = Some(Cleaning { victim, page: page + 1 });
         let lpn = self.reverse[(victim * pages + page) as usize];
         self.load[plane as usize] += 1;
+        let from = self.timed_page(victim * pages + page);
         let at = (plane * self.width + self.width - 1) as usize;
         let to = self.place(lpn, plane, at);
-        self.counts.moved_pages += 1;
-        Some((lpn, page, to % pages))
+        let folds = from == pages;
+        self.counts.folded_pages += u64::from(folds);
+        self.counts.moved_pages += u64::from(!folds);
+        Some((lpn, from, to % pages))
     }
 
     /// The victim of `plane` was erased.
     pub fn erased(&mut self, plane: u32) {
         let Cleaning { victim, .. } = self.cleaning[plane as usize].take().expect("a victim");
         self.counts.erased_blocks += 1;
+        if let Some(cache) = &mut self.slc {
+            cache.by_plane[plane as usize].is_folding = false;
+        }
         self.blocks.release(plane, victim);
     }
 
@@ -232,7 +338,7 @@ impl<V: Victim> Store<V> {
         let Self {
             geometry: _, map, reverse, blocks, frontiers, host_streams: _, width: _, ..
         } = self;
-        let Self { victims, cleaning, load, load_most: _, look: _, counts, .. } = self;
+        let Self { victims, cleaning, load, load_most: _, look: _, slc, counts, .. } = self;
         to.u32s(map);
         to.u32s(reverse);
         blocks.save(to);
@@ -245,6 +351,9 @@ impl<V: Victim> Store<V> {
             to.u32s(&[victim, page]);
         }
         to.u32s(load);
+        if let Some(cache) = slc {
+            cache.save(to);
+        }
         counts.save(to);
     }
 
@@ -273,7 +382,31 @@ impl<V: Victim> Store<V> {
             *cleaning = (victim != NONE).then_some(Cleaning { victim, page });
         }
         from.u32s(&mut self.load)?;
+        if let Some(cache) = &mut self.slc {
+            cache.load(from, self.geometry.block_count(), self.geometry.pages_per_block)?;
+        }
         self.counts.load(from)
+    }
+
+    /// Live pages in the SLC cache; none where there is no cache.
+    pub fn cached_pages(&self) -> Option<u64> {
+        self.slc.as_ref()?;
+        let cached = self.blocks.all.iter().filter(|block| block.state == BlockState::Slc);
+        Some(cached.map(|block| u64::from(block.valid)).sum())
+    }
+
+    /// The blocks of the cache of `plane`, as the cache lists them and as the blocks say.
+    fn audit_cache(&self, plane: u32) {
+        let Some(cache) = &self.slc else { return };
+        let cached = &cache.by_plane[plane as usize];
+        let open = cached.open.map(|open| open.next / self.geometry.pages_per_block);
+        let victim = self.cleaning[plane as usize].map(|cleaning| cleaning.victim);
+        let folded = victim.filter(|_| cached.is_folding);
+        let mut listed: Vec<u32> = cached.full.iter().copied().chain(open).chain(folded).collect();
+        listed.sort_unstable();
+        let is_cached = |block: &u32| self.blocks.get(*block).state == BlockState::Slc;
+        let own: Vec<u32> = self.blocks.of_plane(plane).filter(is_cached).collect();
+        assert_eq!(listed, own, "blocks of the cache of plane {plane}");
     }
 
     /// Verifies maps and counts.
@@ -292,6 +425,7 @@ impl<V: Victim> Store<V> {
             let live: u32 =
                 self.blocks.of_plane(plane).map(|block| u32::from(valid[block as usize])).sum();
             assert!(live <= self.load[plane as usize], "pages of plane {plane} nobody expected");
+            self.audit_cache(plane);
         }
     }
 }

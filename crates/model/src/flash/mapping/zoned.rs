@@ -41,7 +41,7 @@ pub struct Zoned {
 }
 
 impl Zoned {
-    /// An empty device of `parameters` with as many `zones` as fit into so many `pages`.
+    /// An empty device of `parameters` with as many `zones` as fit into this many `pages`.
     ///
     /// # Panics
     /// Where such a device cannot be; [`FlashParameters::check`] finds that first.

@@ -97,6 +97,39 @@ fn cleaning_costs_what_it_costs_by_timelines() {
     assert!((by_events / by_timelines - 1.0).abs() < 0.01, "{by_events} {by_timelines}");
 }
 
+/// Random writes in pairs of pages, while cleaning keeps pace: planes that work together amplify as
+/// much as others and take half the time.
+#[test]
+fn planes_clean_together() {
+    let mut apart = configuration_a();
+    apart.geometry.blocks_per_plane = 64;
+    apart.geometry.pages_per_block = 64;
+    apart.gc.low_blocks = 4;
+    apart.logical_pages = FlashParameters::logical_pages_at(&apart.geometry, 0.1875);
+    let run = |parameters: FlashParameters| {
+        let depth = 1 << 20;
+        let parameters = with(parameters, EventParameters { depth, ..EventParameters::default() });
+        let mut device = device(&parameters);
+        assert!(device.precondition(1.0, true, 1));
+        let mut load = Load::on(&parameters, 150_000, 1e9, 0.0);
+        load.pages /= 2;
+        let mut trace = load.uniform(0);
+        trace.offset.iter_mut().for_each(|offset| *offset *= 2);
+        trace.len.iter_mut().for_each(|len| *len *= 2);
+        let last = completions(device.as_mut(), &trace).into_iter().max().expect("requests");
+        device.audit();
+        (device.counts().write_amplification(), last as f64)
+    };
+    let order = Order::parse("PCWD").expect("an order");
+    apart.allocation = AllocationScheme::Static(order);
+    let (amplification, ns) = run(apart.clone());
+    let (together, together_ns) = run(FlashParameters { multi_plane: true, ..apart });
+    assert!((together / amplification - 1.0).abs() < 0.02, "{together} {amplification}");
+    // Transfers and the reads of copies do not overlap; programs and erases do.
+    let share = together_ns / ns;
+    assert!((0.5..0.62).contains(&share), "{share}");
+}
+
 #[test]
 fn reads_go_before_writes_where_asked() {
     // A write is at work; two more and then a read wait for the die.
@@ -207,7 +240,8 @@ fn busy(events: EventParameters, scheme: u8) -> FlashParameters {
         AllocationScheme::Static(Order::CWDP),
         AllocationScheme::RoundRobin,
         AllocationScheme::Dynamic,
-    ][usize::from(scheme / 2)];
+    ][usize::from(scheme / 2 % 3)];
+    parameters.multi_plane = scheme >= 6;
     with(parameters, events)
 }
 
@@ -263,7 +297,7 @@ proptest! {
     /// flushes cover the writes before them; what was written last is what is kept.
     #[test]
     fn nothing_is_lost(
-        events in everything(), scheme in 0u8..6, rows in requests(), batch in 1usize..50,
+        events in everything(), scheme in 0u8..12, rows in requests(), batch in 1usize..50,
     ) {
         let parameters = busy(events, scheme);
         prop_assert_eq!(parameters.check(), Ok(()));

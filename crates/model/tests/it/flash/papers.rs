@@ -2,7 +2,7 @@
 //! shipped `-ftl` profiles (Wang et al. 2011, Tables 1 and 2 and figures 1 to 4; Petrov et al.
 //! 2010, slides; Petrov et al. 2011, Table 1; Lee et al. 2008, Table 1).
 //!
-//! Closed loops of so many requests in flight. Every check prints the line of the table in
+//! Closed loops of this many requests in flight. Every check prints the line of the table in
 //! `docs/guide/device-models.md` that it stands for; `-- --nocapture papers` shows them.
 
 use std::cmp::Reverse;

@@ -2,11 +2,13 @@
 
 use model::flash::FlashDevice;
 use model::flash::reference::configuration_a;
-use profile::flash::{AllocationScheme, FlashParameters, Geometry, Order, ZoneParameters};
-use trace::{Op, Request};
+use profile::flash::{
+    AllocationScheme, EventParameters, FlashParameters, Geometry, Order, ZoneParameters,
+};
+use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
-use super::support::device;
+use super::support::{completions, device};
 
 /// ns per page on the channel, of a program, of a read, of an erase.
 const BUS: u64 = 12_288;
@@ -60,6 +62,83 @@ fn one_command_serves_all_planes_of_a_die() {
         assert_eq!(found, expected, "{planes} planes read");
         device.audit();
     }
+}
+
+/// The same with an event queue that holds every request.
+fn queued(planes: u32, multi_plane: bool) -> FlashParameters {
+    let events = EventParameters { depth: 10_000, ..EventParameters::default() };
+    FlashParameters { events: Some(events), ..array(planes, multi_plane) }
+}
+
+/// All requests of a burst are there at once, so that only the first transfers overlap nothing.
+#[test]
+fn a_queue_serves_all_planes_of_a_die_with_one_command() {
+    for planes in [1, 2, 3, 4] {
+        let n = u64::from(planes);
+        let together = 1000 * (n * BUS + PROGRAM) + 2 * n * BUS;
+        let mut device = device(&queued(planes, true));
+        let trace = whole(0, Op::Write, planes, 6000);
+        let found = completions(device.as_mut(), &trace).into_iter().max();
+        assert_eq!(found, Some(together), "{planes} planes");
+        let idle = 10 * together;
+        let trace = whole(idle, Op::Read, planes, 6000);
+        let found = completions(device.as_mut(), &trace).into_iter().max().expect("reads") - idle;
+        // The channel moves n pages for each of its three dies while a fourth time senses.
+        let cells = 1000 * (READ + n * BUS);
+        let bus = 3000 * n * BUS;
+        let least = cells.max(bus);
+        assert!((least..least + READ + 3 * n * BUS).contains(&found), "{planes} planes: {found}");
+        device.audit();
+    }
+}
+
+/// Requests of `pages` each, all due at `now`, in order over the device.
+fn whole(now: u64, op: Op, pages: u32, count: u32) -> Trace {
+    let mut trace = Trace { streams: vec![Stream { name: "a".to_owned() }], ..Trace::default() };
+    for k in 0..count {
+        let offset = Bytes(u64::from(k * pages) * 4096);
+        trace.push(Request { due: Nanos(now), offset, len: pages * 4096, op, stream: 0 });
+    }
+    trace
+}
+
+/// Pages of one each that come while the die is at work: what waits is joined.
+#[test]
+fn what_waits_is_joined_where_planes_are_in_step() {
+    let parameters = queued(2, true);
+    let mut device = device(&parameters);
+    // The planes of a die are neighbours in this order; dies lie 2 pages apart.
+    let at = |lpns: &[(u64, Op, u32)]| {
+        let mut trace = whole(0, Op::Write, 1, 0);
+        for &(due, op, lpn) in lpns {
+            let offset = Bytes(u64::from(lpn) * 4096);
+            trace.push(Request { due: Nanos(due), offset, len: 4096, op, stream: 0 });
+        }
+        trace
+    };
+    // The second comes while the data of the first cross the channel: one program for both.
+    let both = completions(device.as_mut(), &at(&[(0, Op::Write, 0), (BUS / 2, Op::Write, 1)]));
+    assert_eq!(both, [2 * BUS + PROGRAM; 2]);
+    // The third comes later than that, and its plane is then a page behind: of three more writes it
+    // goes first together with the one of its number.
+    let now = 1_000_000_000;
+    let rows = [
+        (now, Op::Write, 0),
+        (now + 2 * BUS, Op::Write, 12),
+        (now + 2 * BUS + 1, Op::Write, 1),
+        (now + 2 * BUS + 2, Op::Write, 13),
+    ];
+    let done = completions(device.as_mut(), &at(&rows));
+    let first = now + BUS + PROGRAM;
+    let second = first + BUS + PROGRAM;
+    assert_eq!(done, [first, second + 2 * BUS + PROGRAM, second, second + 2 * BUS + PROGRAM]);
+    // Read together: the same number in both planes, in two requests behind a third.
+    let now = 2 * now;
+    let rows = [(now, Op::Read, 0), (now + 1, Op::Read, 12), (now + 2, Op::Read, 13)];
+    let done = completions(device.as_mut(), &at(&rows));
+    let first = now + READ + BUS;
+    assert_eq!(done, [first, first + READ + BUS, first + READ + 2 * BUS]);
+    device.audit();
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use model::flash::FlashDevice;
 use model::flash::reference::configuration_a;
 use profile::flash::{
-    AllocationScheme, CellKind, FlashParameters, GcMode, Geometry, SlcParameters, WhenFull,
+    AllocationScheme, CellKind, EventParameters, FlashParameters, GcMode, Geometry, SlcParameters,
+    WhenFull,
 };
 use proptest::prelude::*;
 use stats::rng::Rng;
-use trace::{Op, Request};
+use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
-use super::support::device;
+use super::support::{completions, device};
 
 /// ns per page on the channel, and of the cells.
 const BUS: u64 = 12_288;
@@ -22,7 +23,7 @@ const ERASE: u64 = 3_500_000;
 /// Pages of a block that is written as SLC.
 const SLC_PAGES: u64 = 4;
 
-/// One die with 64 blocks of 12 pages of TLC, of which so many may be written as SLC.
+/// One die with 64 blocks of 12 pages of TLC, of which this many may be written as SLC.
 fn tlc(slc: SlcParameters) -> FlashParameters {
     let mut parameters = configuration_a();
     parameters.geometry = Geometry {
@@ -63,8 +64,18 @@ fn submit(device: &mut dyn FlashDevice, now: u64, op: Op, lpn: u32) -> u64 {
 
 /// Writes pages that are all due at `now`; gives how long they take.
 fn burst(device: &mut dyn FlashDevice, now: u64, pages: std::ops::Range<u32>) -> u64 {
-    let done = pages.map(|lpn| submit(device, now, Op::Write, lpn));
-    done.max().expect("pages") - now
+    let mut trace = Trace { streams: vec![Stream { name: "a".to_owned() }], ..Trace::default() };
+    for lpn in pages {
+        let offset = Bytes(u64::from(lpn) * 4096);
+        trace.push(Request { due: Nanos(now), offset, len: 4096, op: Op::Write, stream: 0 });
+    }
+    completions(device, &trace).into_iter().max().expect("pages") - now
+}
+
+/// By timelines and with an event queue, where the outcome is the same.
+fn both(parameters: FlashParameters) -> [FlashParameters; 2] {
+    let events = Some(EventParameters { depth: 10_000, ..EventParameters::default() });
+    [parameters.clone(), FlashParameters { events, ..parameters }]
 }
 
 fn counter(device: &dyn FlashDevice, name: &str) -> u64 {
@@ -76,7 +87,11 @@ fn counter(device: &dyn FlashDevice, name: &str) -> u64 {
 fn the_cliff_is_where_and_as_high_as_arithmetic_says() {
     let mut parameters = tlc(cache(4, false, WhenFull::Fold));
     parameters.slc.as_mut().expect("a cache").fold_after_ns = Some(100_000);
-    let mut device = device(&parameters);
+    both(parameters).iter().for_each(cliff);
+}
+
+fn cliff(parameters: &FlashParameters) {
+    let mut device = device(parameters);
     let device = device.as_mut();
     let fast = 16 * (BUS + SLC_PROGRAM);
     assert_eq!(burst(device, 0, 0..16), fast, "before");
@@ -105,43 +120,48 @@ fn the_cliff_is_where_and_as_high_as_arithmetic_says() {
 fn a_full_cache_may_let_writes_pass() {
     let mut parameters = tlc(cache(4, false, WhenFull::Direct));
     parameters.slc.as_mut().expect("a cache").fold_after_ns = Some(100_000);
-    let mut device = device(&parameters);
-    let device = device.as_mut();
-    let fast = 16 * (BUS + SLC_PROGRAM);
-    assert_eq!(burst(device, 0, 0..16), fast);
-    assert_eq!(burst(device, fast, 16..28), 12 * BUS + BLOCK_PROGRAMS, "dense cells");
-    assert_eq!(device.counts().programmed_pages(), 28, "nothing is written twice");
-    device.audit();
+    for parameters in both(parameters) {
+        let mut device = device(&parameters);
+        let device = device.as_mut();
+        let fast = 16 * (BUS + SLC_PROGRAM);
+        assert_eq!(burst(device, 0, 0..16), fast);
+        assert_eq!(burst(device, fast, 16..28), 12 * BUS + BLOCK_PROGRAMS, "dense cells");
+        assert_eq!(device.counts().programmed_pages(), 28, "nothing is written twice");
+        device.audit();
+    }
 }
 
 /// What is overwritten in the cache is never folded.
 #[test]
 fn dead_pages_are_not_folded() {
-    let mut device = device(&tlc(cache(4, false, WhenFull::Fold)));
-    let device = device.as_mut();
-    for round in 0..50 {
-        burst(device, round * 1_000_000_000, 0..8);
+    for parameters in both(tlc(cache(4, false, WhenFull::Fold))) {
+        let mut device = device(&parameters);
+        let device = device.as_mut();
+        for round in 0..50 {
+            burst(device, round * 1_000_000_000, 0..8);
+        }
+        let counts = device.counts();
+        assert_eq!((counts.host_pages, counts.folded_pages), (400, 0));
+        assert_eq!(counts.erased_blocks, 100 - 4);
     }
-    let counts = device.counts();
-    assert_eq!((counts.host_pages, counts.folded_pages), (400, 0));
-    assert_eq!(counts.erased_blocks, 100 - 4);
 }
 
 #[test]
 fn a_dynamic_cache_is_as_large_as_the_device_is_empty() {
     for (fill, most) in [(0.0, 32), (0.0, 8), (0.5, 62), (0.9, 62), (1.0, 62)] {
-        let parameters = tlc(cache(most, true, WhenFull::Direct));
-        let mut device = device(&parameters);
-        device.precondition(fill, false, 1);
-        let used = (600.0 * fill / 12.0_f64).ceil() as u32;
-        let expected = u64::from(most.min(64 - used - 2)) * SLC_PAGES;
-        let mut now = 1_000_000_000;
-        let mut fast = 0;
-        while submit(device.as_mut(), now, Op::Write, fast as u32) == now + BUS + SLC_PROGRAM {
-            (now, fast) = (now + 1_000_000_000, fast + 1);
+        for parameters in both(tlc(cache(most, true, WhenFull::Direct))) {
+            let mut device = device(&parameters);
+            device.precondition(fill, false, 1);
+            let used = (600.0 * fill / 12.0_f64).ceil() as u32;
+            let expected = u64::from(most.min(64 - used - 2)) * SLC_PAGES;
+            let mut now = 1_000_000_000;
+            let mut fast = 0;
+            while submit(device.as_mut(), now, Op::Write, fast as u32) == now + BUS + SLC_PROGRAM {
+                (now, fast) = (now + 1_000_000_000, fast + 1);
+            }
+            assert_eq!(fast, expected, "{fill} full, {most} blocks at most");
+            device.audit();
         }
-        assert_eq!(fast, expected, "{fill} full, {most} blocks at most");
-        device.audit();
     }
 }
 
@@ -175,6 +195,7 @@ proptest! {
         idle in prop::option::of(0u64..2_000_000),
         mode in 0usize..4,
         round_robin in any::<bool>(),
+        events in prop::option::of(any::<bool>()),
         seed in any::<u64>(),
     ) {
         let when_full = if direct { WhenFull::Direct } else { WhenFull::Fold };
@@ -193,27 +214,34 @@ proptest! {
         if round_robin {
             parameters.allocation = AllocationScheme::RoundRobin;
         }
+        parameters.multi_plane = events.unwrap_or(false);
+        parameters.events = events.map(|_| EventParameters::default());
         prop_assert_eq!(parameters.check(), Ok(()));
         let mut device = device(&parameters);
+        let streams = vec![Stream { name: "a".to_owned() }];
+        let mut trace = Trace { streams, ..Trace::default() };
         let mut written = vec![false; parameters.logical_pages as usize];
         let (mut rng, mut now, mut host_pages) = (Rng::new(seed), 0, 0);
-        for index in 0..6000 {
+        for _ in 0..6000 {
             now += rng.below(3_000_000);
             let lpn = rng.below(u64::from(parameters.logical_pages)) as u32;
             let op = [Op::Write, Op::Write, Op::Write, Op::Write, Op::Read, Op::Trim]
                 [rng.below(6) as usize];
-            prop_assert!(submit(device.as_mut(), now, op, lpn) >= now);
+            let offset = Bytes(u64::from(lpn) * 4096);
+            trace.push(Request { due: Nanos(now), offset, len: 4096, op, stream: 0 });
             match op {
                 Op::Write => written[lpn as usize] = true,
                 Op::Trim => written[lpn as usize] = false,
                 _ => {}
             }
             host_pages += u64::from(op == Op::Write);
-            if index % 500 == 0 {
-                device.audit();
-            }
         }
-        device.audit();
+        let mut done = vec![0; trace.count()];
+        for start in (0..trace.count()).step_by(500) {
+            device.submit_due(&trace, start..start + 500, &mut done[start..start + 500]);
+            device.audit();
+        }
+        prop_assert!(done.iter().zip(&trace.due).all(|(at, due)| at >= due));
         for (lpn, written) in written.iter().enumerate() {
             prop_assert_eq!(device.locate(lpn as u32).is_some(), *written, "page {}", lpn);
         }

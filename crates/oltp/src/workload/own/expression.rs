@@ -37,7 +37,7 @@ pub enum Expression {
     Line(Arc<Vec<Value>>),
     /// Letters, as many as a draw between two numbers says.
     Letters(i64, i64),
-    /// A number between two, with so many decimal places.
+    /// A number between two, with this many decimal places.
     Decimal(f64, f64, u32),
     /// A function of values.
     Call(Function, Vec<Self>),

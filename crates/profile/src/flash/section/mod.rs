@@ -96,6 +96,11 @@ fn cwdp() -> String {
     "CWDP".to_owned()
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
 fn one() -> u32 {
     1
 }
@@ -281,7 +286,7 @@ pub struct WearSpec {
     /// Erases that a block stands; for ever where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pe_cycles: Option<Parameter>,
-    /// Of so many blocks that have been free longest the least worn is written next.
+    /// Of this many blocks that have been free longest the least worn is written next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dynamic_look_blocks: Option<u32>,
     /// Difference of erase counts from which cold data move; never where absent.

@@ -22,8 +22,8 @@ pub struct QueueSpec {
     /// Submission queues, served in turn.
     #[serde(default = "super::one", skip_serializing_if = "super::is_one")]
     pub host_queues: u32,
-    /// Whether reads go before everything else that waits for a die.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether reads go before everything else that waits for a die: all drives of ten years do so.
+    #[serde(default = "super::yes", skip_serializing_if = "super::is_yes")]
     pub reads_first: bool,
     /// From the command to suspend a program or an erase until the die can read, us; reads do not
     /// interrupt where absent.

@@ -47,6 +47,9 @@ fn a_queue_is_read_and_refused_where_it_takes_no_commands() {
     let profile = read("generic-slc-8g", "[device.wear]", QUEUE).expect("it is sound");
     let again = Profile::from_toml(&profile.to_toml(), "again.toml").expect("round trip");
     assert_eq!(again, profile);
+    let silent = QUEUE.replace("reads_first = true\n", "");
+    let silent = read("generic-slc-8g", "[device.wear]", &silent).expect("it is sound");
+    assert_eq!(silent, profile, "reads go first where nothing is said");
     let error = read("generic-slc-8g", "[device.wear]", &QUEUE.replace("= 32", "= 0"));
     let error = error.expect_err("no commands").to_string();
     assert!(error.contains("device.queue.depth: a device takes at least"), "{error}");

@@ -50,6 +50,7 @@ fn serve_devices(arguments: &Emulate, context: &Context) -> anyhow::Result<Outco
     let options = Options {
         spin: arguments.spin,
         path: arguments.path,
+        sleeps: arguments.sleep,
         forgetful: arguments.power_cut.is_some(),
         faults: Faults {
             fail_after: arguments.fail_after,
@@ -303,7 +304,7 @@ struct Result {
     cpu_share: f64,
 }
 
-/// Processor time of this process over that of the machine in so many seconds.
+/// Processor time of this process over that of the machine in this many seconds.
 fn cpu_share(elapsed_s: f64) -> f64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let used_s = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;

@@ -48,6 +48,7 @@ impl Nilfs2 {
                 out.push(Physical { offset, bytes, ..request(at_ns, Op::Read, Cause::Clean) });
             }
             self.store.collect(*victim, &mut self.live);
+            self.forget_dead(*victim);
         }
         self.add_metadata(at_ns);
         self.write_items(at_ns, Some(out))?;

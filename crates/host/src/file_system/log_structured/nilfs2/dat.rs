@@ -13,7 +13,7 @@ pub(super) const DIRECT: u64 = 7;
 const ENTRIES: u64 = 128;
 const GROUP: u64 = 256;
 
-/// A node is a level above so many bits of a number.
+/// A node is a level above this many bits of a number.
 pub(super) const LEVEL_BITS: u32 = 40;
 
 /// The nodes above the blocks of a file.

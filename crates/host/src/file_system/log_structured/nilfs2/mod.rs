@@ -13,7 +13,8 @@
 //!   DAT entry; one that is overwritten gets another entry, so that its leaf and every node above
 //!   change too.
 //! - The cleaner (nilfs-utils, `cleanerd`) reads whole segments and writes what lives in them, or
-//!   lived within the protection period, as part of a checkpoint.
+//!   lived within the protection period, as part of a checkpoint. Nobody else frees the DAT entries
+//!   of blocks that ended: those in a segment become free with it (`nilfs_ioctl_free_vblocknrs`).
 //!
 //! Simplified: checkpoints, segment usage and the bitmap of inodes are one block each time; new
 //! DAT entries are taken in order and reused in the order in which they became free; a file is a
@@ -88,6 +89,8 @@ pub(in crate::file_system) struct Nilfs2 {
     dat: Dat,
     /// Virtual blocks that are no longer part of the present, and since when; still protected.
     ended: VecDeque<(u64, u32)>,
+    /// DAT entries whose blocks are dead, by the segment that they lie in.
+    dead: BTreeMap<u32, Vec<u32>>,
     pending: Vec<(u32, Vec<DirtyPage>)>,
     items: Vec<Item>,
     live: Vec<Live>,
@@ -123,6 +126,7 @@ impl Nilfs2 {
             usage: [NONE; 2],
             dat: Dat::default(),
             ended: VecDeque::new(),
+            dead: BTreeMap::new(),
             pending: Vec::new(),
             items: Vec::new(),
             live: Vec::new(),
@@ -151,7 +155,7 @@ impl Nilfs2 {
         self.dat_names + self.dat.take()
     }
 
-    /// Frees virtual blocks whose protection is over.
+    /// Virtual blocks whose protection is over are dead from now on.
     fn expire(&mut self, now_ns: u64) {
         let protection_ns = self.settings.log.cleaner.protection_ns;
         while let Some((ended_ns, block)) = self.ended.front().copied() {
@@ -159,8 +163,22 @@ impl Nilfs2 {
                 break;
             }
             self.ended.pop_front();
+            let entry = block - self.dat_names;
+            match self.store.find(block) {
+                Some(place) => {
+                    let segment = place / self.store.shape().segment_blocks;
+                    self.dead.entry(segment).or_default().push(entry);
+                }
+                None => self.dat.give_back(entry),
+            }
             self.store.remove(block);
-            self.dat.give_back(block - self.dat_names);
+        }
+    }
+
+    /// Frees the DAT entries of the dead blocks of a segment that is cleaned.
+    fn forget_dead(&mut self, segment: u32) {
+        for entry in self.dead.remove(&segment).unwrap_or_default() {
+            self.dat.give_back(entry);
         }
     }
 
@@ -474,7 +492,9 @@ impl Layout for Nilfs2 {
             }
         }
         assert_eq!(known as u64, self.store.live_blocks(), "blocks that something refers to");
+        // What is dead keeps its entry until its segment is cleaned.
+        let dead: usize = self.dead.values().map(Vec::len).sum();
         let entries = self.dat.entries as usize - self.dat.reusable.len();
-        assert_eq!(known, entries + self.dat_parts.len(), "entries of the DAT in use");
+        assert_eq!(known + dead, entries + self.dat_parts.len(), "entries of the DAT in use");
     }
 }

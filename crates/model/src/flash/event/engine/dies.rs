@@ -4,8 +4,8 @@ use profile::flash::Suspend;
 use stats::rng;
 
 use super::{Engine, Happening, Kind, PageOp};
-use crate::flash::event::MOST_OVERTAKES;
 use crate::flash::event::array::Work;
+use crate::flash::event::{MOST_OVERTAKES, Reason};
 use crate::flash::gc::Victim;
 use crate::observe::Cause;
 
@@ -25,6 +25,7 @@ impl<V: Victim> Engine<V> {
             die.reads.push_back(read);
         }
         die.suspended = Some((die.work, left));
+        die.interrupted = std::mem::take(&mut die.joined);
         die.suspends += 1;
         self.suspends += 1;
         self.begin(at, Work::Suspending, suspend_ns);
@@ -56,26 +57,55 @@ impl<V: Victim> Engine<V> {
             return self.sense(at, number);
         }
         die.overtakes = 0;
-        if urgent.is_some_and(|plane| self.clean(at, plane)) {
+        if urgent.is_some_and(|plane| self.clean(at, plane, Reason::Short)) {
             return;
         }
         if let Some(&number) = self.dies[at as usize].others.front() {
             let PageOp { kind, plane, stream, .. } = self.ops[number as usize];
-            let writes = matches!(kind, Kind::Write | Kind::MapWrite);
-            if !writes || self.store.has_room(plane, stream) {
+            if !kind.writes() {
                 self.dies[at as usize].others.pop_front();
-                if !writes {
-                    return self.sense(at, number);
-                }
+                return self.sense(at, number);
+            }
+            if self.store.has_room(plane, stream) {
+                let first = self.furthest_behind(at);
+                let number = self.dies[at as usize].others.remove(first).expect("it waits");
                 self.note_turn(at, number);
                 return self.wait_for_bus(at, number);
             }
-            let cleans = self.clean(at, plane);
+            let is_full = self.store.must_fold(plane);
+            let cleans = self.clean(at, plane, if is_full { Reason::Full } else { Reason::Short });
             assert!(cleans, "plane {plane} is full and has nothing to clean");
             return;
         }
-        if let Some(plane) = self.plane_below(at, self.start_below) {
-            self.clean(at, plane);
+        let short = self.plane_below(at, self.start_below);
+        if short.is_some_and(|plane| self.clean(at, plane, Reason::Short)) {
+            return;
+        }
+        self.rest(at);
+    }
+
+    /// Folds, where the idle die `at` has something to fold: at once where it does so already, else
+    /// after a while.
+    fn rest(&mut self, at: u32) {
+        let Some(after_ns) = self.fold_after_ns else { return };
+        let planes = self.store.geometry.planes_per_die;
+        let mut planes = at * planes..(at + 1) * planes;
+        let Some(plane) = planes.find(|plane| self.store.can_fold(*plane)) else { return };
+        let die = &self.dies[at as usize];
+        if die.folds {
+            self.clean(at, plane, Reason::Idle);
+        } else {
+            let event = Happening::Rested(at, die.generation);
+            self.schedule(self.clock + after_ns, event);
+        }
+    }
+
+    /// Nothing came for die `at` since it became idle at `generation`.
+    pub(super) fn rested(&mut self, at: u32, generation: u32) {
+        let die = &mut self.dies[at as usize];
+        if die.generation == generation && die.work == Work::Idle {
+            die.folds = true;
+            self.dispatch(at);
         }
     }
 
@@ -87,6 +117,7 @@ impl<V: Victim> Engine<V> {
             return self.sense(at, number);
         }
         let (work, left) = die.suspended.take().expect("something is suspended");
+        die.joined = std::mem::take(&mut die.interrupted);
         self.begin(at, work, left + resume_ns);
     }
 
@@ -97,38 +128,63 @@ impl<V: Victim> Engine<V> {
         (at * planes..(at + 1) * planes).find(|plane| self.store.blocks.free_count(*plane) < bound)
     }
 
-    /// The next step of cleaning `plane`; `false` where there is nothing to clean.
-    pub(super) fn clean(&mut self, at: u32, plane: u32) -> bool {
+    /// The next step of cleaning `plane`, and of the planes that take part in it; `false` where
+    /// there is nothing to clean.
+    pub(super) fn clean(&mut self, at: u32, plane: u32, reason: Reason) -> bool {
+        if !self.cleans(plane, reason) {
+            return false;
+        }
+        let mut planes = vec![plane];
+        self.cleaned_beside(at, &mut planes, reason);
+        let to = self.move_first(&mut planes);
+        let Some(to) = to else {
+            self.begin(at, Work::Erasing(planes[0]), self.times.erase_ns);
+            self.dies[at as usize].joined = planes.split_off(1);
+            return true;
+        };
+        let from: Vec<u32> = planes.iter().map(|plane| self.copy(*plane)).collect();
+        self.begin(at, Work::Copying(planes[0]), self.times.copy_ns(&from, to));
+        true
+    }
+
+    /// Whether there is a victim in `plane` that is cleaned, from now on where it was not.
+    pub(super) fn cleans(&mut self, plane: u32, reason: Reason) -> bool {
         if !self.store.is_cleaning(plane) {
-            if !self.store.begin(plane) {
+            if !self.store.begin(plane, reason) {
                 return false;
             }
             self.note_cleaning(plane, true);
         }
-        let Some((lpn, from, to)) = self.store.move_next(plane) else {
-            self.begin(at, Work::Erasing(plane), self.times.erase_ns);
-            return true;
-        };
+        true
+    }
+
+    /// Moves the next page of the victim of `plane`; gives its number in the old block.
+    fn copy(&mut self, plane: u32) -> u32 {
+        let (lpn, from, _) = self.store.move_next(plane).expect("a page is left");
         if let Some(cache) = self.map_cache.as_mut().filter(|_| lpn < self.logical_pages) {
             let page = cache.page_of(lpn);
             if !cache.change(page) {
                 self.stale[plane as usize].insert(page);
             }
         }
-        self.begin(at, Work::Copying(plane), self.times.copy_ns(from, to));
-        true
+        from
     }
 
     pub(super) fn sense(&mut self, at: u32, number: u32) {
         let lpn = self.ops[number as usize].lpn;
         // The page may have moved while the read waited, and its old place still holds it.
-        let page = self.store.find(lpn).map_or(0, |ppn| self.store.page_of(ppn));
+        let page = self.store.find(lpn).map_or(0, |ppn| self.store.timed_page(ppn));
         let once = u64::from(self.times.read_ns[page as usize]);
         let sensings = 1 + self.retries();
-        self.note_turn(at, number);
-        self.note(number, Cause::Medium, self.clock + once);
-        self.note(number, Cause::Retry, self.clock + once * sensings);
+        let joined = self.reads_beside(at, number);
+        self.dies[at as usize].folds = false;
+        for number in joined.iter().copied().chain([number]) {
+            self.note_turn(at, number);
+            self.note(number, Cause::Medium, self.clock + once);
+            self.note(number, Cause::Retry, self.clock + once * sensings);
+        }
         self.begin(at, Work::Sensing(number), once * sensings);
+        self.dies[at as usize].joined = joined;
     }
 
     /// How often a page is sensed again.
@@ -154,29 +210,44 @@ impl<V: Victim> Engine<V> {
         match std::mem::replace(&mut self.dies[at as usize].work, Work::Idle) {
             Work::Sensing(number) => return self.wait_for_bus(at, number),
             Work::Programming(number) => {
-                let PageOp { kind, lpn, slot, .. } = self.ops[number as usize];
-                self.unused_ops.push(number);
-                if kind == Kind::Write {
-                    // Beyond the program itself it was interrupted.
-                    self.note(number, Cause::Retry, self.clock);
-                    self.note_part(number);
-                    self.pending[lpn as usize] -= 1;
-                    self.part_done(slot);
-                }
+                let joined = std::mem::take(&mut self.dies[at as usize].joined);
+                joined.into_iter().chain([number]).for_each(|number| self.programmed(number));
             }
             Work::Erasing(plane) => {
-                self.store.erased(plane);
-                self.note_cleaning(plane, false);
-                let stale = std::mem::take(&mut self.stale[plane as usize]);
-                for page in stale {
-                    self.repair_map(page);
-                }
+                let joined = std::mem::take(&mut self.dies[at as usize].joined);
+                self.erased(&[joined, vec![plane]].concat());
             }
             Work::Copying(_) | Work::Suspending => {}
             Work::Idle | Work::Transferring(_) => unreachable!("neither ends by itself"),
         }
         if self.dies[at as usize].work == Work::Idle {
             self.dispatch(at);
+        }
+    }
+
+    fn programmed(&mut self, number: u32) {
+        let PageOp { kind, lpn, slot, .. } = self.ops[number as usize];
+        self.unused_ops.push(number);
+        if kind == Kind::Write {
+            // Beyond the program itself it was interrupted.
+            self.note(number, Cause::Retry, self.clock);
+            self.note_part(number);
+            self.pending[lpn as usize] -= 1;
+            self.part_done(slot);
+        }
+    }
+
+    fn erased(&mut self, planes: &[u32]) {
+        for &plane in planes {
+            self.store.erased(plane);
+            self.note_cleaning(plane, false);
+        }
+        // These give the die something to do, so they come after all planes.
+        for &plane in planes {
+            let stale = std::mem::take(&mut self.stale[plane as usize]);
+            for page in stale {
+                self.repair_map(page);
+            }
         }
     }
 
@@ -195,6 +266,7 @@ impl<V: Victim> Engine<V> {
     pub(super) fn wait_for_bus(&mut self, at: u32, number: u32) {
         self.note_work(at, Work::Transferring(number));
         let die = &mut self.dies[at as usize];
+        die.folds = false;
         die.work = Work::Transferring(number);
         die.generation = die.generation.wrapping_add(1);
         let channel = usize::from(die.channel);
@@ -222,24 +294,28 @@ impl<V: Victim> Engine<V> {
 
     pub(super) fn transfer_ends(&mut self, channel: u32) {
         let at = self.buses[channel as usize].serving.take().expect("a die was served");
-        self.transfer(channel as usize);
         let Work::Transferring(number) = self.dies[at as usize].work else {
             unreachable!("a die that transferred")
         };
-        let PageOp { kind, lpn, plane, stream, slot, .. } = self.ops[number as usize];
-        if matches!(kind, Kind::Write | Kind::MapWrite) {
-            let ppn = match kind {
-                Kind::Write if self.is_outdated(number) => self.store.waste(plane, stream),
-                _ => self.store.write(lpn, plane, stream),
-            };
-            self.map_pages_written += u64::from(kind == Kind::MapWrite);
-            let ns = u64::from(self.times.program_ns[self.store.page_of(ppn) as usize]);
-            self.note(number, Cause::Medium, self.clock + ns);
-            self.begin(at, Work::Programming(number), ns);
-            return self.place_held();
+        let PageOp { kind, lpn, slot, .. } = self.ops[number as usize];
+        // The pages of a command cross the channel one after another.
+        let next = self.transferred_next(at, number);
+        if let Some(next) = next {
+            self.note_work(at, Work::Transferring(next));
+            self.dies[at as usize].work = Work::Transferring(next);
+            self.buses[channel as usize].waiting.push_front(at);
         }
-        self.note_work(at, Work::Idle);
-        self.dies[at as usize].work = Work::Idle;
+        self.transfer(channel as usize);
+        if kind.writes() {
+            if next.is_none() {
+                self.program(at, number);
+            }
+            return;
+        }
+        if next.is_none() {
+            self.note_work(at, Work::Idle);
+            self.dies[at as usize].work = Work::Idle;
+        }
         match kind {
             Kind::Merge => self.queue_write(number),
             _ => self.unused_ops.push(number),
@@ -256,6 +332,28 @@ impl<V: Victim> Engine<V> {
         if self.dies[at as usize].work == Work::Idle {
             self.dispatch(at);
         }
+    }
+
+    /// Programs write `number`, whose data came last, and those that join it.
+    fn program(&mut self, at: u32, number: u32) {
+        let joined = std::mem::take(&mut self.dies[at as usize].joined);
+        let mut ns = 0;
+        for &number in joined.iter().chain([&number]) {
+            let PageOp { kind, lpn, plane, stream, .. } = self.ops[number as usize];
+            let ppn = match kind {
+                Kind::Write if self.is_outdated(number) => self.store.waste(plane, stream),
+                _ => self.store.write(lpn, plane, stream),
+            };
+            self.map_pages_written += u64::from(kind == Kind::MapWrite);
+            ns = ns.max(u64::from(self.times.program_ns[self.store.timed_page(ppn) as usize]));
+        }
+        for &number in joined.iter().chain([&number]) {
+            self.note(number, Cause::SharedWait, self.clock);
+            self.note(number, Cause::Medium, self.clock + ns);
+        }
+        self.begin(at, Work::Programming(number), ns);
+        self.dies[at as usize].joined = joined;
+        self.place_held();
     }
 
     /// Whether a later write of the same page, or a trim, was faster; if not, it is now the newest.

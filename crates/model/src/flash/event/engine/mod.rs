@@ -4,6 +4,7 @@ mod dies;
 mod ledger;
 mod pages;
 mod state;
+mod together;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -13,7 +14,8 @@ use stats::rng;
 use trace::{Op, Request};
 
 use self::ledger::Ledger;
-use super::array::{Bus, Die, Times};
+use super::Reason;
+use super::array::{Bus, Die, Times, Work};
 use super::host::Host;
 use super::map_cache::MapCache;
 use super::store::Store;
@@ -37,6 +39,13 @@ enum Kind {
     MapMerge,
     /// A changed page of the map is written.
     MapWrite,
+}
+
+impl Kind {
+    /// Whether it programs a page; the others sense one.
+    fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::MapWrite)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +73,8 @@ enum Happening {
     Received(u32),
     /// The command of a slot is complete.
     Complete(u32),
+    /// A die has been idle for long, unless it began something since.
+    Rested(u32, u32),
 }
 
 /// The whole device.
@@ -107,6 +118,12 @@ pub(super) struct Engine<V> {
     interface_ns_per_byte: f64,
     interface_command_ns: u64,
     behind_cache: bool,
+    /// How long a die is idle before it folds.
+    fold_after_ns: Option<u64>,
+    /// Planes of a die work together where they can.
+    multi_plane: bool,
+    /// Pages of a request are still to come, so that idle dies wait: those that have work now.
+    gathering: Option<Vec<u32>>,
     interface_free_at: u64,
     seed: u64,
     sensings: u64,
@@ -135,9 +152,10 @@ impl<V: Victim> Engine<V> {
         };
         let order = match parameters.allocation {
             AllocationScheme::Static(order) | AllocationScheme::ByDie(order) => order,
+            // Neighbouring pages fill the planes of a die, so that they are programmed together.
+            _ if parameters.multi_plane => Order::PCWD,
             _ => Order::CWDP,
         };
-        let copy_back = parameters.gc.copy_back;
         Self {
             clock: 0,
             events: BinaryHeap::new(),
@@ -146,7 +164,7 @@ impl<V: Victim> Engine<V> {
             host: Host::new(events.host_queues, events.depth),
             dies: Die::all(&geometry),
             buses: vec![Bus::default(); geometry.channels as usize],
-            times: Times::new(&geometry, &parameters.timing, copy_back),
+            times: Times::new(parameters),
             ops: Vec::new(),
             unused_ops: Vec::new(),
             held: VecDeque::new(),
@@ -172,6 +190,9 @@ impl<V: Victim> Engine<V> {
             interface_ns_per_byte: parameters.interface_bytes_per_s.map_or(0.0, |rate| 1e9 / rate),
             interface_command_ns: parameters.interface_command_ns,
             behind_cache: parameters.behind_cache,
+            fold_after_ns: parameters.slc.and_then(|slc| slc.fold_after_ns),
+            multi_plane: parameters.multi_plane,
+            gathering: None,
             interface_free_at: 0,
             seed,
             sensings: 0,
@@ -236,6 +257,7 @@ impl<V: Victim> Engine<V> {
             }
             Happening::Channel(channel) => self.transfer_ends(channel),
             Happening::Received(slot) => self.cut(slot),
+            Happening::Rested(die, generation) => self.rested(die, generation),
             Happening::Complete(slot) => {
                 self.note_completion(slot);
                 let (ticket, next) = self.host.complete(slot);
@@ -284,11 +306,17 @@ impl<V: Victim> Engine<V> {
         let Request { op, offset, len, stream, .. } = self.host.command(slot).request;
         let page = u64::from(self.store.geometry.page_bytes);
         let end = offset.0 + u64::from(len);
+        self.gathering = self.multi_plane.then(Vec::new);
         for lpn in offset.0 / page..end.div_ceil(page).max(offset.0 / page) {
             let first = (lpn * page).max(offset.0);
             let bytes = (((lpn + 1) * page).min(end) - first) as u32;
             self.host.command(slot).left += 1;
             self.page(slot, op, (lpn as u32, bytes), stream);
+        }
+        for die in self.gathering.take().unwrap_or_default() {
+            if self.dies[die as usize].work == Work::Idle {
+                self.dispatch(die);
+            }
         }
         self.part_done(slot);
     }
@@ -348,8 +376,10 @@ impl<V: Victim> Engine<V> {
     fn put(&mut self, lpn: u32) {
         let plane = self.plane_for(lpn).expect("nothing is on its way");
         self.store.expect(plane);
-        self.store.write(lpn, plane, 0);
-        while self.store.blocks.free_count(plane) < self.urgent_below && self.store.begin(plane) {
+        self.store.write_dense(lpn, plane);
+        while self.store.blocks.free_count(plane) < self.urgent_below
+            && self.store.begin(plane, Reason::Short)
+        {
             while self.store.move_next(plane).is_some() {}
             self.store.erased(plane);
         }
@@ -376,6 +406,10 @@ impl<V: Victim> Engine<V> {
             counter("least_worn_block_erases", u64::from(wear.erases_min)),
             counter("most_worn_block_erases", u64::from(wear.erases_max)),
         ];
+        if let Some(cached) = self.store.cached_pages() {
+            all.push(counter("slc_folded_pages", counts.folded_pages));
+            all.push(counter("slc_cached_pages", cached));
+        }
         if let Some(cache) = &self.map_cache {
             all.push(counter("map_cache_hits", cache.hits));
             all.push(counter("map_cache_misses", cache.misses));

@@ -189,7 +189,10 @@ impl<V: Victim> Engine<V> {
             die.others.push_back(number);
         }
         if die.work == Work::Idle {
-            self.dispatch(at);
+            match &mut self.gathering {
+                Some(dies) => dies.push(at),
+                None => self.dispatch(at),
+            }
         } else if senses {
             self.suspend(at);
         }

@@ -146,6 +146,7 @@ impl<V: Victim> Engine<V> {
             1 => Happening::Channel(below(self.buses.len())?),
             2 => Happening::Received(below(self.host.command_count())?),
             3 => Happening::Complete(below(self.host.command_count())?),
+            4 => Happening::Rested(below(self.dies.len())?, generation),
             _ => return None,
         })
     }
@@ -157,5 +158,6 @@ fn numbers(what: Happening) -> [u32; 3] {
         Happening::Channel(channel) => [1, channel, 0],
         Happening::Received(slot) => [2, slot, 0],
         Happening::Complete(slot) => [3, slot, 0],
+        Happening::Rested(die, generation) => [4, die, generation],
     }
 }

@@ -69,7 +69,7 @@ pub struct BlockMapped<L> {
 }
 
 impl<L: Layer> BlockMapped<L> {
-    /// An empty device; `layer` makes the layer for so many logical blocks.
+    /// An empty device; `layer` makes the layer for this many logical blocks.
     pub fn new(parameters: &FlashParameters, width: u32, layer: impl FnOnce(usize) -> L) -> Self {
         let superblocks = Superblocks::new(parameters, width);
         let layer = layer(superblocks.logical_blocks());

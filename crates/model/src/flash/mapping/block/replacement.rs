@@ -3,7 +3,7 @@
 //!
 //! A write that the block cannot take opens a *replacement*: the pages in front are copied, the
 //! page is written, and writes that go on upwards from there are appended. When a write goes back,
-//! or so many other blocks are open already, the rest is copied and the old block erased. So a
+//! or this many other blocks are open already, the rest is copied and the old block erased. So a
 //! sequential stream costs one program per page, and a random write costs a block.
 
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@
 //!   waits.
 //! - **deferred**: as foreground, but the planes of a die are only looked at when a request comes
 //!   for it; an idle die leaves its work to the next request (Agrawal et al., USENIX ATC 2008).
-//! - **incremental**: below the threshold every write is followed by at most so many moves; only
+//! - **incremental**: below the threshold every write is followed by at most this many moves; only
 //!   a plane at its last free blocks cleans to the end.
 //! - **idle**: as foreground, and besides, while a die has nothing to do, its planes clean up to a
 //!   higher threshold, page by page. It is worked out when the die is next asked for something: as

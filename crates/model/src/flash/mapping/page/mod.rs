@@ -75,7 +75,7 @@ pub struct PageMapped<V, A> {
     /// By plane.
     cleaning: Vec<Cleaning>,
     mode: GcMode,
-    /// Cleaning starts below so many free blocks of a plane.
+    /// Cleaning starts below this many free blocks of a plane.
     low: u32,
     wear: WearLevelling,
     /// Live pages by plane, and how many each may hold; only where pages choose their plane.
@@ -146,7 +146,7 @@ impl<V: Victim, A: Allocation> PageMapped<V, A> {
         self.map.get(lpn as usize) == Some(&ppn)
     }
 
-    /// The page `ppn`, which was live, is so no more.
+    /// Invalidates page `ppn`.
     #[inline]
     fn invalidate(&mut self, ppn: u32) {
         let block = self.block_of(ppn);
