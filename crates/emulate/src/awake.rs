@@ -21,3 +21,22 @@ impl Awake {
         Some(Self { _bound: bound })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// The kernel's own answer: the smallest bound that anybody holds.
+    #[test]
+    fn the_kernel_knows_the_bound() {
+        let Some(awake) = Awake::keep() else {
+            return println!("skipped: /dev/cpu_dma_latency may not be written");
+        };
+        let mut bound = [1; 4];
+        File::open("/dev/cpu_dma_latency").unwrap().read_exact(&mut bound).unwrap();
+        assert_eq!(i32::from_ne_bytes(bound), 0);
+        drop(awake);
+    }
+}

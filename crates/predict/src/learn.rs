@@ -176,7 +176,7 @@ fn rests_on(captured: &Captured, facts: &LogFacts, path_ns: Option<f64>) -> Vec<
     )];
     if captured.cpu.capture_ns > 0.0 {
         let us = captured.cpu.capture_ns / 1e3;
-        found.push(format!("{us:.0} us of these were the capture's own and are left out"));
+        found.push(format!("{us:.0} us of these went into recording the capture and are left out"));
     }
     found.push(match path_ns {
         Some(ns) => format!("{:.0} us that the host adds to a sync of the log", ns / 1e3),

@@ -41,9 +41,8 @@ pub fn picture(measured: &Measurements) -> Option<Page> {
         Axis::linear("Requests per second", "/s"),
         series,
     );
-    let target = &measured.target;
     let section = Section::new("depth", "What the disk can do").figure(figure);
-    Some(Page::new(format!("{}, measured", target.path), "").section(section))
+    Some(Page::new("What the disk can do", "").section(section))
 }
 
 struct Cells<'a>(&'a [CellResult]);
