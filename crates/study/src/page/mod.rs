@@ -90,7 +90,12 @@ fn simulated(page: Page, run: &RunDir, result: &StudyResult) -> Result<Page, Err
 
 /// The captured I/O on the fitted profile, and on devices of the study without a host of their own.
 fn simulator(run: &RunDir, result: &StudyResult) -> Result<Option<Simulator>, Error> {
-    let trace = formats::own::read(&run.join(DEVICE_TRACE))?;
+    // The largest file of a run, which a report that is written anew may have to do without.
+    let path = run.join(DEVICE_TRACE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let trace = formats::own::read(&path)?;
     let own = run.join(PROFILE);
     let others = result.study.scenario.iter().filter(|scenario| scenario.host.is_none());
     let names = std::iter::once(own.to_string_lossy().into_owned())
