@@ -10,6 +10,7 @@ mod links;
 mod reference;
 mod suite;
 mod tidy;
+mod wasm;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -25,6 +26,8 @@ usage: cargo xtask COMMAND
                     style (no line is too long, no word that only this project knows)
   elsewhere         the inner crates compile for other systems whose targets are installed
   wrap              breaks lines of Markdown and TOML that are too long for 'tidy'
+  wasm [--check]    builds the simulator that pages carry and writes it into crates/whatif; with
+                    --check compares it with the one that is there
   links             links between our pages lead somewhere
   book              docs/ as a static site with search, by mdBook, in target/book
   licences          licences of all dependencies are on the list
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
         ["test"] => test(),
         ["test", crates @ ..] => format().and_then(|()| suite::run(crates)),
         ["tidy"] => tidy::check(),
+        ["wasm"] => wasm::build(false),
+        ["wasm", "--check"] => wasm::build(true),
         ["links"] => links::check(&root()),
         ["book"] => book::build(),
         ["elsewhere"] => suite::elsewhere(&mut suite::Outcome::default()),

@@ -5,7 +5,7 @@
   const figures = JSON.parse(document.getElementById("figures").textContent);
   for (const details of document.querySelectorAll("details.data")) details.open = false;
 
-  const charts = [...document.querySelectorAll(".plot")].map(
+  const charts = [...document.querySelectorAll(".plot[data-figure]")].map(
     (host) => new Charts.Chart(host, figures[host.dataset.figure]),
   );
   const observer = new ResizeObserver((entries) => {

@@ -1,8 +1,9 @@
 //! The page as one HTML file: markup, style, script and data together, nothing fetched.
 //!
 //! The file carries a content security policy of `default-src 'none'`, so even a flaw here cannot
-//! send anything anywhere. Texts pass through the template's HTML escaping; data go into a JSON
-//! block in which `<`, `>` and `&` are written as escapes. Charts are drawn by `assets/chart.js`
+//! send anything anywhere; a page with a simulator allows WebAssembly and a worker besides. Texts
+//! pass through the template's HTML escaping; data go into a JSON block in which `<`, `>` and `&`
+//! are written as escapes. Charts are drawn by `assets/chart.js`
 //! (docs/journal/2026-11-21-charts.md says why it is our own); every figure's data stand in the
 //! markup too, so the page is useful without script.
 //!
@@ -10,20 +11,23 @@
 
 use std::collections::HashSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use events::Warning;
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 
 use crate::figure_data::{self, DataTable, Drawn};
-use crate::page::{Figure, FigureKind, Item, Page, Section, Table};
+use crate::page::{Figure, FigureKind, Item, Page, Section, Simulator, Table};
 
 const TEMPLATE: &str = include_str!("../assets/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPTS: [&str; 3] = [
+const SCRIPTS: [&str; 4] = [
     include_str!("../assets/scale.js"),
     include_str!("../assets/chart.js"),
     include_str!("../assets/page.js"),
+    include_str!("../assets/what_if.js"),
 ];
 /// Rows of one table that are printed; a longer one belongs into a data file.
 const TABLE_ROWS: usize = 1_000;
@@ -31,7 +35,7 @@ const TABLE_ROWS: usize = 1_000;
 /// Draws a page as one self-contained HTML file that works offline and without script.
 ///
 /// Long curves are thinned and long tables cut, which the page says, so that it stays well below
-/// 1.5 MB for any result that is worth reading.
+/// 1.5 MB for any result that is worth reading, its simulator apart.
 pub fn html(page: &Page) -> String {
     let series_count = page.figures().map(series_count).sum();
     let mut ids = Ids::default();
@@ -51,6 +55,7 @@ pub fn html(page: &Page) -> String {
         style: STYLE,
         script: SCRIPTS.join("\n"),
         data: script_safe_json(&figures),
+        simulator: page.simulator.as_ref().map(simulator_view),
     };
     let template = environment.get_template("page.html").expect("the template was just added");
     template.render(Serde(view)).expect("the template asks only for what it is given")
@@ -64,6 +69,36 @@ struct PageView<'a> {
     style: &'a str,
     script: String,
     data: String,
+    simulator: Option<SimulatorView<'a>>,
+}
+
+/// The simulator as the template sees it.
+#[derive(Serialize)]
+struct SimulatorView<'a> {
+    about: &'a str,
+    module: String,
+    load: String,
+    /// What the script needs to know besides.
+    given: String,
+}
+
+/// What the script of the simulator is given.
+#[derive(Serialize)]
+struct Given<'a> {
+    devices: &'a [(String, String)],
+    requests: u64,
+    seed: u64,
+}
+
+fn simulator_view(simulator: &Simulator) -> SimulatorView<'_> {
+    let Simulator { devices, requests, seed, .. } = simulator;
+    let given = Given { devices, requests: *requests, seed: *seed };
+    SimulatorView {
+        about: &simulator.about,
+        module: BASE64.encode(&simulator.module),
+        load: BASE64.encode(&simulator.load),
+        given: script_safe_json(&given),
+    }
 }
 
 /// A section as the template sees it.
@@ -153,9 +188,9 @@ fn printed(table: &Table) -> DataTable {
 
 /// JSON that is safe inside a script element: it cannot end the element, open a comment or be
 /// mistaken for an entity.
-fn script_safe_json(figures: &[Drawn<'_>]) -> String {
-    serde_json::to_string(figures)
-        .expect("figures have text keys and plain values")
+fn script_safe_json(data: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(data)
+        .expect("data have text keys and plain values")
         .replace('&', "\\u0026")
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")

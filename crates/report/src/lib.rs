@@ -36,7 +36,7 @@ mod terminal;
 pub use html::html;
 pub use page::{
     Align, Axis, BarSeries, Column, Fact, Figure, FigureKind, Grid, GridLayer, Item, Page, Scale,
-    Section, Series, Style, Table,
+    Section, Series, Simulator, Style, Table,
 };
 pub use terminal::terminal;
 

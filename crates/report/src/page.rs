@@ -26,6 +26,28 @@ pub struct Page {
     pub warnings: Vec<Warning>,
     /// What is needed to reproduce the page: version, seed, machine, date, as name and value.
     pub provenance: Vec<(String, String)>,
+    /// Answers questions while the page is read. Part of the HTML file only: a stored page is
+    /// without.
+    #[serde(skip)]
+    pub simulator: Option<Simulator>,
+}
+
+/// A program inside the page that answers *what if* about a load. What it computes is its own
+/// matter: the page hands it the load and questions in JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Simulator {
+    /// WebAssembly, compressed with gzip.
+    pub module: Vec<u8>,
+    /// The load in the form that the module reads, compressed with gzip.
+    pub load: Vec<u8>,
+    /// Requests of the load.
+    pub requests: u64,
+    /// What the load is, one sentence.
+    pub about: String,
+    /// Devices of the page, the first to compare with: name and profile.
+    pub devices: Vec<(String, String)>,
+    /// Decides every random draw.
+    pub seed: u64,
 }
 
 /// One headline answer.

@@ -46,5 +46,6 @@ pub mod statements;
 pub mod temp;
 pub mod validation;
 pub mod verdict;
+pub mod what_if;
 
 pub use error::Error;

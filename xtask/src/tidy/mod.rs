@@ -26,6 +26,7 @@ const ORDER: &[&str] = &[
     "sim",
     "fit",
     "predict",
+    "whatif",
     "formats",
     "emulate",
     "io",

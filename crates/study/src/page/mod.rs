@@ -12,16 +12,18 @@ pub use places::ranking;
 
 use fit::FittedLine;
 use fit::measurement::Measurements;
-use report::{Page, format};
+use report::{Page, Simulator, format};
 
 use crate::Error;
 use crate::advice::Advice;
-use crate::artifacts::{ACCOUNTS, FIT, LOAD, MEASUREMENTS, VALIDATION};
+use crate::artifacts::{ACCOUNTS, DEVICE_TRACE, FIT, LOAD, MEASUREMENTS, PROFILE, VALIDATION};
 use crate::file::StudyFile;
+use crate::profiles::read_device;
 use crate::result::{StudyResult, ValidationSummary, captured};
 use crate::run_dir::RunDir;
 use crate::runs::transactions;
 use crate::validation::Verdict;
+use crate::what_if;
 
 /// What a probe measured of a disk or of a model, as a page of its own.
 pub fn measured(measured: &Measurements, lines: &[FittedLine]) -> Page {
@@ -77,11 +79,29 @@ fn simulated(page: Page, run: &RunDir, result: &StudyResult) -> Result<Page, Err
     let measured = run.read(&MEASUREMENTS)?;
     let fit = run.read(&FIT)?;
     let checked = run.read(&VALIDATION)?;
-    Ok(headline(page, result)
+    let mut page = headline(page, result)
         .section(devices::section(result))
         .section(transactions::section(&oltp, Some(&accounts)))
         .section(validation::section(&checked))
-        .section(device::section("Your disk", &measured, &fit.lines)))
+        .section(device::section("Your disk", &measured, &fit.lines));
+    page.simulator = simulator(run, result)?;
+    Ok(page)
+}
+
+/// The captured I/O on the fitted profile, and on devices of the study without a host of their own.
+fn simulator(run: &RunDir, result: &StudyResult) -> Result<Option<Simulator>, Error> {
+    // The largest file of a run, which a report that is written anew may have to do without.
+    let path = run.join(DEVICE_TRACE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let trace = formats::own::read(&path)?;
+    let own = run.join(PROFILE);
+    let others = result.study.scenario.iter().filter(|scenario| scenario.host.is_none());
+    let names = std::iter::once(own.to_string_lossy().into_owned())
+        .chain(others.map(|scenario| scenario.profile.clone()));
+    let devices: Result<Vec<_>, Error> = names.map(|name| read_device(&name)).collect();
+    Ok(what_if::simulator(&trace, &devices?, result.study.study.seed))
 }
 
 fn headline(page: Page, result: &StudyResult) -> Page {

@@ -74,7 +74,12 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &arguments.html {
         let devices: Vec<_> = stacks.iter().flat_map(|stack| stack.devices.clone()).collect();
-        let page = page(&all, &devices, &calls.origin.source);
+        let mut page = page(&all, &devices, &calls.origin.source);
+        // The simulator in the page knows devices without a host, and requests when they are due.
+        if arguments.host.is_empty() && !arguments.closed {
+            let profiles: Vec<_> = devices.iter().map(|own| own.profile().clone()).collect();
+            page.simulator = study::what_if::simulator(&calls, &profiles, arguments.seed);
+        }
         let page = host_stack::sections(&hosts).into_iter().fold(page, Page::section);
         study::run_dir::write_atomically(path, report::html(&page).as_bytes())?;
     }

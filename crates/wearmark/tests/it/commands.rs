@@ -73,6 +73,9 @@ fn a_trace_tells_how_long_flash_lasts() {
     assert!(row("lasts, as rated").contains("years"), "{text}");
     let page = fs::read_to_string(dir.path().join("w.html")).unwrap();
     assert!(page.contains("How it wears") && page.contains("How long its cells last"));
+    // The simulator in the page, with as much of the trace as there is room for.
+    assert!(page.contains("of 200,000 requests of the load") && page.len() < 3_000_000);
+    assert!(page.contains(r#"[["generic-slc-8g","#) && page.contains(r#"["samsung-970-pro","#));
     let warm = fine(dir.path(), &[&sim[..], &["--warm-up", "200s", "--json"]].concat());
     let found: serde_json::Value = serde_json::from_str(&warm).unwrap();
     let outcome = &found["devices"][0]["open_loop"];
