@@ -86,9 +86,10 @@ impl Account {
         }
     }
 
-    fn physical(&mut self, request: &Physical) {
-        let cause = self.causes.entry(request.cause.name()).or_default();
-        for asked in [&mut self.physical, cause] {
+    /// Counts a request to the device here and in `causes`, by their codes.
+    fn physical(&mut self, request: &Physical, causes: &mut ByCause) {
+        let place = request.cause as usize;
+        for asked in [&mut self.physical, &mut causes[place]] {
             match request.op {
                 Op::Read => asked.read.add(request.bytes),
                 Op::Write => asked.write.add(request.bytes),
@@ -98,12 +99,9 @@ impl Account {
         }
         // A log has metadata beside what it is written for, in the same requests.
         if request.metadata_bytes > 0 {
-            let mut take = |cause: Cause, bytes: i64| {
-                let write = &mut self.causes.entry(cause.name()).or_default().write.bytes;
-                *write = write.checked_add_signed(bytes).expect("bytes beside others");
-            };
-            take(request.cause, -(request.metadata_bytes as i64));
-            take(Cause::Metadata, request.metadata_bytes as i64);
+            let own = &mut causes[place].write.bytes;
+            *own = own.checked_sub(request.metadata_bytes).expect("bytes beside others");
+            causes[Cause::Metadata as usize].write.bytes += request.metadata_bytes;
         }
         match (request.op, request.cause) {
             (Op::Read, Cause::Data) => {
@@ -136,6 +134,9 @@ impl Account {
         assert_eq!(self.physical.write.bytes, causes().map(|asked| asked.write.bytes).sum::<u64>());
     }
 }
+
+/// What the device was asked for, by the code of its cause.
+type ByCause = [Asked; Cause::ALL.len()];
 
 /// Where a file lies in the address space of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +171,7 @@ pub struct Stack {
     /// First byte of each file in the address space of the trace.
     starts: Vec<u64>,
     account: Account,
+    causes: ByCause,
     physical: Trace,
     now_ns: u64,
     actions: Vec<Action>,
@@ -201,6 +203,7 @@ impl Stack {
             starts: regions.iter().map(|region| region.start).collect(),
             spec: spec.clone(),
             account: Account::default(),
+            causes: ByCause::default(),
             physical,
             now_ns: 0,
             actions: Vec::new(),
@@ -217,14 +220,10 @@ impl Stack {
         let now_ns = request.due.0.max(self.now_ns);
         self.wake(now_ns);
         self.now_ns = now_ns;
-        let file = u32::from(request.stream);
-        match request.op {
-            Op::Flush => self.sync(file),
-            Op::Read | Op::Write if request.len > 0 => {
-                let offset = request.offset.0 - self.starts[usize::from(request.stream)];
-                let span = Span { file, offset, bytes: u64::from(request.len) };
-                if request.op == Op::Read { self.read(span) } else { self.write(span) }
-            }
+        match (request.op, self.span(request)) {
+            (Op::Flush, _) => self.sync(u32::from(request.stream)),
+            (Op::Read, Some(span)) => self.read(span),
+            (Op::Write, Some(span)) => self.write(span),
             _ => {}
         }
         self.issue();
@@ -232,6 +231,21 @@ impl Stack {
             Some(cause) => Err(Error::Full { at: Nanos(self.now_ns), cause }),
             None => Ok(()),
         }
+    }
+
+    /// Loads what a request will need into the caches of the processor: a use of memory only,
+    /// worth while for some requests at once, which are submitted next.
+    pub fn look_ahead(&self, request: &Request) {
+        if let (Some(cache), Some(span)) = (&self.cache, self.span(request)) {
+            cache.look_ahead(span);
+        }
+    }
+
+    /// The bytes of its file that a request is for.
+    fn span(&self, request: &Request) -> Option<Span> {
+        let offset = request.offset.0.checked_sub(self.starts[usize::from(request.stream)])?;
+        let (file, bytes) = (u32::from(request.stream), u64::from(request.len));
+        (bytes > 0).then_some(Span { file, offset, bytes })
     }
 
     /// What the device got, and the account. Bytes still dirty stay in memory.
@@ -249,6 +263,11 @@ impl Stack {
             absorbed_bytes: counts.absorbed_bytes,
             dirty_bytes: self.cache.as_ref().map_or(0, PageCache::dirty_bytes),
         };
+        let causes = Cause::ALL.iter().zip(self.causes);
+        self.account.causes = causes
+            .filter(|(_, asked)| *asked != Asked::default())
+            .map(|(cause, asked)| (cause.name(), asked))
+            .collect();
         self.account.assert_conserved();
         (self.physical, self.account)
     }
@@ -333,7 +352,8 @@ impl Stack {
     /// Hands what the cache asked for to the file system, whose timers run meanwhile. Pages are
     /// `written_back` for themselves unless a sync follows.
     fn hand_down(&mut self, written_back: bool) {
-        for action in std::mem::take(&mut self.actions) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
             match action {
                 Action::Write { at_ns, file, pages } => {
                     if written_back {
@@ -355,11 +375,13 @@ impl Stack {
                 }
             }
         }
+        self.actions = actions;
     }
 
     fn issue(&mut self) {
-        for request in std::mem::take(&mut self.out) {
-            self.account.physical(&request);
+        let mut out = std::mem::take(&mut self.out);
+        for request in out.drain(..) {
+            self.account.physical(&request, &mut self.causes);
             // The flusher and the commit timer wake independently of each other.
             let due = request.at_ns.max(self.physical.due.last().copied().unwrap_or(0));
             self.physical.push(Request {
@@ -370,6 +392,7 @@ impl Stack {
                 stream: request.cause as u16,
             });
         }
+        self.out = out;
     }
 }
 

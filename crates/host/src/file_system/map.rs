@@ -11,6 +11,10 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    pub fn holds(&self, page: u64) -> bool {
+        (self.page..self.page + self.count).contains(&page)
+    }
+
     fn joins(&self, next: &Self) -> bool {
         self.written == next.written
             && self.page + self.count == next.page

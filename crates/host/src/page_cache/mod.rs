@@ -17,8 +17,6 @@ mod dirty;
 pub mod read_ahead;
 pub mod replacement;
 
-use std::collections::BTreeMap;
-
 use dirty::DirtyPages;
 use read_ahead::{ReadAhead, Window};
 use replacement::{Policy, Replacement, Victim};
@@ -28,6 +26,9 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// Most pages that leave together where memory is short: those beside a dirty victim.
 const CLUSTER_PAGES: usize = 256;
+
+/// Pages of a request that are looked ahead for: more would push each other out.
+const LOOK_AHEAD_PAGES: usize = 16;
 
 /// What a page cache is like.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,7 +164,8 @@ pub struct PageCache {
     settings: Settings,
     pages: Replacement,
     dirty: DirtyPages,
-    readers: BTreeMap<u32, ReadAhead>,
+    /// By file.
+    readers: Vec<ReadAhead>,
     counts: Counts,
     victims: Vec<Victim>,
     next_wake_ns: u64,
@@ -179,7 +181,7 @@ impl PageCache {
             next_wake_ns: settings.wake_ns,
             settings,
             dirty: DirtyPages::default(),
-            readers: BTreeMap::new(),
+            readers: Vec::new(),
             counts: Counts::default(),
             victims: Vec::new(),
             next_turn_ns: 0,
@@ -210,13 +212,16 @@ impl PageCache {
     pub fn read(&mut self, now_ns: u64, span: Span, file_bytes: u64, out: &mut Vec<Action>) {
         let asked = span.pages();
         let last_page = file_bytes.div_ceil(PAGE_BYTES).max(asked.end);
-        let mut reader = self.readers.remove(&span.file).unwrap_or_default();
+        let reader = span.file as usize;
+        if self.readers.len() <= reader {
+            self.readers.resize(reader + 1, ReadAhead::default());
+        }
+        let mut reader = self.readers[reader].clone();
         let max = self.settings.read_ahead_pages;
         self.counts.read_bytes += span.bytes;
         let mut page = asked.start;
         while page < asked.end {
-            if self.contains(span.file, page) {
-                self.touch(now_ns, span.file, page, out);
+            if self.pages.hit(key(span.file, page)) {
                 self.counts.hit_bytes += span.bytes_within(page);
                 if reader.is_marked(page) {
                     let window = reader.at_mark(max);
@@ -234,7 +239,14 @@ impl PageCache {
             page = end;
         }
         reader.passed(asked.end - 1);
-        self.readers.insert(span.file, reader);
+        self.readers[span.file as usize] = reader;
+    }
+
+    /// Loads what a request for `span` will need into the caches of the processor.
+    pub fn look_ahead(&self, span: Span) {
+        for page in span.pages().take(LOOK_AHEAD_PAGES) {
+            self.pages.look_ahead(key(span.file, page));
+        }
     }
 
     /// A write through the cache to a file that had `file_bytes` before, at `now_ns`.
@@ -243,22 +255,24 @@ impl PageCache {
             let part = span.within(page);
             let old = file_bytes.saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES);
             let covers = part.start == 0 && part.end >= old;
-            if !self.contains(span.file, page) && old > 0 && !covers {
-                let file = span.file;
-                out.push(Action::Read { file, first: page, pages: 1, ahead: 0, want: Want::Fill });
+            if !self.pages.hit_by_write(key(span.file, page)) {
+                if old > 0 && !covers {
+                    let (file, first, want) = (span.file, page, Want::Fill);
+                    out.push(Action::Read { file, first, pages: 1, ahead: 0, want });
+                }
+                self.touch(now_ns, span.file, page, out);
+                self.pages.set_dirty(key(span.file, page), true);
             }
-            self.touch(now_ns, span.file, page, out);
             self.counts.written_bytes += part.end - part.start;
             self.counts.absorbed_bytes +=
                 self.dirty.write(now_ns, span.file, page, part.start, part.end);
-            self.pages.set_dirty(key(span.file, page), true);
         }
         self.limit(now_ns, out);
     }
 
     /// Writes back every dirty page of a file.
     pub fn sync(&mut self, now_ns: u64, file: u32, out: &mut Vec<Action>) {
-        let pages = self.dirty.take_range(file, 0..u64::MAX);
+        let pages = self.dirty.take_all(file);
         self.hand_down(now_ns, file, pages, out);
     }
 

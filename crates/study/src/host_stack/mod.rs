@@ -23,6 +23,9 @@ pub use real::{Real, really};
 /// Requests between two looks at the clock and at what the user wants.
 const AT_ONCE: usize = 1 << 16;
 
+/// Requests that are looked ahead for together.
+const LOOK_AHEAD: usize = 32;
+
 /// Reads a `stack.toml`.
 ///
 /// # Errors
@@ -52,6 +55,10 @@ pub fn below(
     let mut stack = Stack::new(spec, logical);
     let (start, mut told) = (Instant::now(), Instant::now());
     for (index, request) in logical.requests().enumerate() {
+        if index % LOOK_AHEAD == 0 {
+            let soon = index..logical.count().min(index + LOOK_AHEAD);
+            soon.for_each(|index| stack.look_ahead(&logical.request(index)));
+        }
         stack.submit(&request)?;
         if index % AT_ONCE == 0 {
             if sink.cancelled() {

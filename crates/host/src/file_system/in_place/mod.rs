@@ -122,9 +122,19 @@ impl InPlace {
         }
         let most = self.settings.request_bytes / BLOCK_BYTES;
         let mut runs: Vec<Run> = Vec::new();
+        // Pages that were written before mostly lie in few extents; these do not move.
+        let mut known: Option<Extent> = None;
         let mut next_page = None;
         for dirty in pages {
-            let block = self.block_for(at_ns, name, dirty.page);
+            let inside = known.filter(|extent| extent.holds(dirty.page));
+            known = inside.or_else(|| {
+                let found = self.files.get(&name)?.map.find(dirty.page);
+                found.filter(|extent| extent.written)
+            });
+            let block = match known {
+                Some(extent) => extent.block + (dirty.page - extent.page),
+                None => self.block_for(at_ns, name, dirty.page),
+            };
             match runs.last_mut() {
                 Some(run)
                     if next_page == Some(dirty.page)

@@ -46,7 +46,7 @@ impl Rules for Arc {
 
     fn miss(&mut self, nodes: &mut Nodes, key: u64) {
         let ghost = nodes.find(key);
-        self.ghost = ghost.map(|at| usize::from(nodes.node(at).list));
+        self.ghost = ghost.map(|at| nodes.list(at));
         let Some(at) = ghost else { return };
         let (once, again) = (nodes.weight(GHOSTS_ONCE) as f64, nodes.weight(GHOSTS_AGAIN) as f64);
         if self.ghost == Some(GHOSTS_ONCE) {

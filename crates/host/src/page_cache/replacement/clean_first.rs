@@ -20,8 +20,8 @@ impl Rules for CleanFirst {
     fn evict(&mut self, nodes: &mut Nodes, _: u64) -> Victim {
         let window = nodes.count(0).div_ceil(WINDOW);
         let oldest = std::iter::successors(nodes.oldest(0), |at| nodes.newer(*at));
-        match oldest.take(window).find(|at| !nodes.node(*at).dirty) {
-            Some(at) => Victim { key: nodes.remove(at).key, dirty: false },
+        match oldest.take(window).find(|at| !nodes.is_dirty(*at)) {
+            Some(at) => nodes.remove(at),
             None => drop_oldest(nodes, 0),
         }
     }

@@ -8,13 +8,13 @@ pub(super) struct Clock;
 
 impl Rules for Clock {
     fn hit(&mut self, nodes: &mut Nodes, at: u32) {
-        nodes.node_mut(at).referenced = true;
+        nodes.set_referenced(at, true);
     }
 
     fn evict(&mut self, nodes: &mut Nodes, _: u64) -> Victim {
         // One round clears every bit, so the hand stops in the second at the latest.
-        while let Some(at) = nodes.oldest(0).filter(|at| nodes.node(*at).referenced) {
-            nodes.node_mut(at).referenced = false;
+        while let Some(at) = nodes.oldest(0).filter(|at| nodes.is_referenced(*at)) {
+            nodes.set_referenced(at, false);
             nodes.renew(at, 0);
         }
         drop_oldest(nodes, 0)

@@ -96,12 +96,35 @@ impl Replacement {
         Self { capacity, nodes: Nodes::new(), rules: policy.rules(capacity) }
     }
 
+    /// Uses `key` where it is cached; returns whether it is.
+    pub fn hit(&mut self, key: u64) -> bool {
+        let found = self.nodes.find_cached(key);
+        if let Some(at) = found {
+            self.rules.hit(&mut self.nodes, at);
+        }
+        found.is_some()
+    }
+
+    /// Uses `key` and makes it dirty where it is cached; returns whether it is.
+    pub fn hit_by_write(&mut self, key: u64) -> bool {
+        let found = self.nodes.find_cached(key);
+        if let Some(at) = found {
+            self.rules.hit(&mut self.nodes, at);
+            self.nodes.set_dirty(at, true);
+        }
+        found.is_some()
+    }
+
+    /// Loads what a use of `key` will need into the caches of the processor. Uses that follow each
+    /// other wait for one load after the other; the loads of several keys overlap.
+    pub fn look_ahead(&self, key: u64) {
+        std::hint::black_box(self.nodes.neighbours(key));
+    }
+
     /// Uses `key` of `weight` bytes, and inserts it where it was missing; entries that leave for
     /// it are appended to `victims`. Returns whether it was cached.
     pub fn access(&mut self, key: u64, weight: u64, victims: &mut Vec<Victim>) -> bool {
-        let found = self.nodes.find(key);
-        if let Some(at) = found.filter(|at| self.nodes.is_cached(*at)) {
-            self.rules.hit(&mut self.nodes, at);
+        if self.hit(key) {
             return true;
         }
         if weight > self.capacity {
@@ -117,14 +140,14 @@ impl Replacement {
 
     /// Whether `key` is cached; does not count as a use.
     pub fn contains(&self, key: u64) -> bool {
-        self.nodes.find(key).is_some_and(|at| self.nodes.is_cached(at))
+        self.nodes.find_cached(key).is_some()
     }
 
     /// Says whether the content of `key` differs from the device; without effect where it is not
     /// cached.
     pub fn set_dirty(&mut self, key: u64, dirty: bool) {
-        if let Some(at) = self.nodes.find(key).filter(|at| self.nodes.is_cached(*at)) {
-            self.nodes.node_mut(at).dirty = dirty;
+        if let Some(at) = self.nodes.find_cached(key) {
+            self.nodes.set_dirty(at, dirty);
         }
     }
 
@@ -149,16 +172,15 @@ impl Replacement {
 /// Makes the oldest entry of `list` leave without a trace.
 fn drop_oldest(nodes: &mut Nodes, list: usize) -> Victim {
     let at = nodes.oldest(list).expect("a cache that must evict holds an entry");
-    let node = nodes.remove(at);
-    Victim { key: node.key, dirty: node.dirty }
+    nodes.remove(at)
 }
 
 /// Makes the oldest entry of `list` leave and remembers its key on `ghosts`.
 fn demote_oldest(nodes: &mut Nodes, list: usize, ghosts: usize) -> Victim {
     let at = nodes.oldest(list).expect("a cache that must evict holds an entry");
-    let victim = Victim { key: nodes.node(at).key, dirty: nodes.node(at).dirty };
+    let victim = Victim { key: nodes.key(at), dirty: nodes.is_dirty(at) };
     nodes.renew(at, ghosts);
-    let ghost = nodes.node_mut(at);
-    (ghost.dirty, ghost.referenced) = (false, false);
+    nodes.set_dirty(at, false);
+    nodes.set_referenced(at, false);
     victim
 }

@@ -26,7 +26,7 @@ impl TwoQ {
 
 impl Rules for TwoQ {
     fn hit(&mut self, nodes: &mut Nodes, at: u32) {
-        if usize::from(nodes.node(at).list) == MAIN {
+        if nodes.list(at) == MAIN {
             nodes.renew(at, MAIN);
         }
     }
