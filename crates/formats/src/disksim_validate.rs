@@ -20,6 +20,14 @@ use super::format::Format;
 use super::notes::Notes;
 use super::words::Words;
 
+/// Origin fact: how requests came to the recorded device, where that is known.
+pub const LOOP_FACT: &str = "loop";
+
+/// Value of [`LOOP_FACT`] where each request was issued some time after the completion of the one
+/// before.
+pub const ONE_OUTSTANDING: &str =
+    "closed, one outstanding; due = the completion before + the recorded gap";
+
 const BLOCK_BYTES: u64 = 512;
 /// What the disk's buffer can make of a request.
 const KINDS: [&[u8]; 4] = [b"Hit", b"Miss", b"Doub", b"Trip"];
@@ -113,8 +121,7 @@ impl LineSink for Validate {
                 format!("requests that the disk's buffer made a {}", String::from_utf8_lossy(kind));
             notes.count(&what, count);
         }
-        let loop_fact = "closed, one outstanding; due = the completion before + the recorded gap";
-        out.facts.insert("loop".to_owned(), loop_fact.to_owned());
+        out.facts.insert(LOOP_FACT.to_owned(), ONE_OUTSTANDING.to_owned());
         Ok(())
     }
 }
@@ -149,7 +156,7 @@ mod tests {
         );
         assert_eq!(trace.op, [Op::Write, Op::Read, Op::Read]);
         assert_eq!(notes.counted.len(), 3);
-        assert!(trace.origin.facts["loop"].starts_with("closed"));
+        assert!(trace.origin.facts[LOOP_FACT].starts_with("closed"));
     }
 
     #[test]

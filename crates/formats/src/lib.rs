@@ -72,6 +72,7 @@ use trace::Trace;
 
 pub use column_list::Columns;
 pub use detect::{Alternative, Detected, detect};
+pub use disksim_validate::{LOOP_FACT, ONE_OUTSTANDING};
 pub use error::{Error, Result};
 pub use finish::START_FACT;
 pub use format::Format;
@@ -79,7 +80,7 @@ pub use input::STANDARD_INPUT;
 pub use notes::Notes;
 pub use options::{ReadOptions, Stop, TimeUnit};
 pub use streams::{MOST_STREAMS, Streams};
-pub use write::write;
+pub use write::{collect, write, write_parts};
 
 use batch::Batch;
 use engine::Engine;

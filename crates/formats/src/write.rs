@@ -5,10 +5,12 @@
 //! writes of whole sectors whose streams are named as the format numbers them is the same (property
 //! tests).
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use trace::{Op, Request, Trace};
+use trace::{Op, Origin, Outline, Parts, Request, Stream, Trace};
 
 use super::finish::START_FACT;
 use super::notes::{Counted, Losses};
@@ -40,10 +42,20 @@ impl Format {
 
 /// Writes a trace, whole or not at all, and says what the format could not hold.
 pub fn write(trace: &Trace, path: &Path, format: Format) -> Result<Vec<Counted>> {
-    let line: fn(&Request, &Context<'_>, &mut dyn Write) -> io::Result<()> = match format {
-        Format::Own => return own::write(trace, path).map(|()| Vec::new()),
-        Format::FioIolog => return fio_iolog::write(trace, path),
-        Format::Blkparse => return blkparse::write(trace, path),
+    trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
+    write_parts(trace, path, format)
+}
+
+/// [`fn@write`] of a well-formed trace in parts; the same bytes. One part is in memory at a time,
+/// but for fio's iolog and blkparse, which take the whole trace.
+///
+/// # Errors
+/// As [`fn@write`], and where a part cannot be read.
+pub fn write_parts(parts: &dyn Parts<Error>, path: &Path, format: Format) -> Result<Vec<Counted>> {
+    let line: Line = match format {
+        Format::Own => return own::write_parts(parts, path).map(|()| Vec::new()),
+        Format::FioIolog => return fio_iolog::write(whole(parts)?.as_ref(), path),
+        Format::Blkparse => return blkparse::write(whole(parts)?.as_ref(), path),
         Format::Spc => spc,
         Format::Msr => msr,
         Format::Disksim => disksim,
@@ -63,15 +75,49 @@ pub fn write(trace: &Trace, path: &Path, format: Format) -> Result<Vec<Counted>>
             });
         }
     };
-    trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
     let mut losses = Losses::default();
     whole_file::write(path, |file| {
+        let mut lines = Lines::new(&parts.outline(), format, line, &mut losses);
         let mut out = BufWriter::with_capacity(1 << 18, file);
-        write_to(trace, format, line, &mut out, &mut losses).map_err(Error::io(path))?;
-        out.flush().map_err(Error::io(path))
+        let mut written = Ok(());
+        parts.each(&mut |part| {
+            written = lines.write(part, &mut out, &mut losses);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        written.and_then(|()| out.flush()).map_err(Error::io(path))?;
+        for _ in 0..lines.actors {
+            losses.add("actors and transactions, left out");
+        }
+        Ok(())
     })?;
     Ok(losses.into_counted())
 }
+
+/// The trace in memory, read where it is not.
+fn whole(parts: &dyn Parts<Error>) -> Result<Cow<'_, Trace>> {
+    if let Some(trace) = parts.whole() {
+        return Ok(Cow::Borrowed(trace));
+    }
+    collect(parts, u64::MAX).map(Cow::Owned)
+}
+
+/// The requests of a trace in parts that are due until `until_ns`, in memory.
+///
+/// # Errors
+/// Where a part cannot be read.
+pub fn collect(parts: &dyn Parts<Error>, until_ns: u64) -> Result<Trace> {
+    let Outline { streams, origin, .. } = parts.outline();
+    let mut all = Trace { streams, origin, ..Trace::default() };
+    parts.each(&mut |part| {
+        let count = part.due.partition_point(|due| *due <= until_ns);
+        all.extend_rows(part, 0..count);
+        if count == part.count() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(all)
+}
+
+/// Writes one request.
+type Line = fn(&Request, &Context<'_>, &mut dyn Write) -> io::Result<()>;
 
 /// What a line needs beside its request.
 struct Context<'a> {
@@ -119,46 +165,54 @@ fn sectors(request: &Request) -> (u64, u64) {
     (first, if request.len == 0 { 0 } else { end - first })
 }
 
-fn write_to(
-    trace: &Trace,
+/// Writes the lines of a text format.
+struct Lines {
     format: Format,
-    line: fn(&Request, &Context<'_>, &mut dyn Write) -> io::Result<()>,
-    out: &mut dyn Write,
-    losses: &mut Losses,
-) -> io::Result<()> {
-    let numbers = numbers(trace, format, losses);
-    let names = names(trace, format, losses);
-    let start = start(trace);
-    for (index, request) in trace.requests().enumerate() {
-        match request.op {
-            Op::Read | Op::Write => {}
-            Op::Trim => {
-                losses.add("trims, left out");
-                continue;
-            }
-            Op::Flush => {
-                losses.add("flushes, left out");
-                continue;
-            }
-        }
-        count(&request, format, losses);
-        let stream = usize::from(request.stream);
-        let service_ns = trace.service.as_ref().map_or(0, |service| service[index]);
-        match format {
-            Format::Msr if !service_ns.is_multiple_of(100) => {
-                losses.add("service times cut to 100 ns");
-            }
-            Format::Msr => {}
-            _ if trace.service.is_some() => losses.add("service times, left out"),
-            _ => {}
-        }
-        let context = Context { number: numbers[stream], name: &names[stream], start, service_ns };
-        line(&request, &context, out)?;
+    line: Line,
+    numbers: Vec<u64>,
+    names: Vec<String>,
+    start: u64,
+    /// Requests whose actor is known.
+    actors: usize,
+}
+
+impl Lines {
+    fn new(outline: &Outline, format: Format, line: Line, losses: &mut Losses) -> Self {
+        let numbers = numbers(&outline.streams, format, losses);
+        let names = names(&outline.streams, format, losses);
+        Self { format, line, numbers, names, start: start(&outline.origin), actors: 0 }
     }
-    for _ in trace.chains.iter().flat_map(|chains| &chains.actor) {
-        losses.add("actors and transactions, left out");
+
+    fn write(&mut self, part: &Trace, out: &mut dyn Write, losses: &mut Losses) -> io::Result<()> {
+        self.actors += part.chains.as_ref().map_or(0, |chains| chains.actor.len());
+        for (index, request) in part.requests().enumerate() {
+            match request.op {
+                Op::Read | Op::Write => {}
+                Op::Trim => {
+                    losses.add("trims, left out");
+                    continue;
+                }
+                Op::Flush => {
+                    losses.add("flushes, left out");
+                    continue;
+                }
+            }
+            count(&request, self.format, losses);
+            let stream = usize::from(request.stream);
+            let service_ns = part.service.as_ref().map_or(0, |service| service[index]);
+            match self.format {
+                Format::Msr if !service_ns.is_multiple_of(100) => {
+                    losses.add("service times cut to 100 ns");
+                }
+                Format::Msr => {}
+                _ if part.service.is_some() => losses.add("service times, left out"),
+                _ => {}
+            }
+            let (number, name) = (self.numbers[stream], self.names[stream].as_str());
+            (self.line)(&request, &Context { number, name, start: self.start, service_ns }, out)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Counts what a format cannot say of a request.
@@ -177,24 +231,26 @@ fn count(request: &Request, format: Format, losses: &mut Losses) {
 }
 
 /// The numbers of streams: those in their names where all have one, else their indices.
-fn numbers(trace: &Trace, format: Format, losses: &mut Losses) -> Vec<u64> {
+fn numbers(streams: &[Stream], format: Format, losses: &mut Losses) -> Vec<u64> {
     let prefix = if format == Format::Spc { "asu" } else { "dev" };
     let number = |name: &str| {
         let digits = name.strip_prefix(prefix)?;
         let number: u64 = digits.parse().ok()?;
         (digits == number.to_string()).then_some(number)
     };
-    let named: Option<Vec<u64>> = trace.streams.iter().map(|stream| number(&stream.name)).collect();
+    let named: Option<Vec<u64>> = streams.iter().map(|stream| number(&stream.name)).collect();
     named.unwrap_or_else(|| {
         if format != Format::Msr {
-            trace.streams.iter().for_each(|_| losses.add("names of streams, numbered instead"));
+            for _ in streams {
+                losses.add("names of streams, numbered instead");
+            }
         }
-        (0..trace.streams.len() as u64).collect()
+        (0..streams.len() as u64).collect()
     })
 }
 
 /// Host and disk of streams, for MSR: `hm_0` is disk 0 of the host `hm`.
-fn names(trace: &Trace, format: Format, losses: &mut Losses) -> Vec<String> {
+fn names(streams: &[Stream], format: Format, losses: &mut Losses) -> Vec<String> {
     let split = |(index, name): (usize, &str)| match name.rsplit_once('_') {
         Some((host, disk)) if !host.is_empty() && disk.bytes().all(|b| b.is_ascii_digit()) => {
             format!("{host},{disk}")
@@ -207,14 +263,14 @@ fn names(trace: &Trace, format: Format, losses: &mut Losses) -> Vec<String> {
             format!("{},{index}", name.chars().map(allowed).collect::<String>())
         }
     };
-    let names = trace.streams.iter().map(|stream| stream.name.as_str());
+    let names = streams.iter().map(|stream| stream.name.as_str());
     names.enumerate().map(split).collect()
 }
 
 /// When the trace began, as a FILETIME: known of those that were read from MSR files.
-fn start(trace: &Trace) -> u64 {
-    let known = trace.origin.facts.get(START_FACT).and_then(|ns| ns.parse::<u64>().ok());
-    let is_msr = trace.origin.source.starts_with(Format::Msr.title());
+fn start(origin: &Origin) -> u64 {
+    let known = origin.facts.get(START_FACT).and_then(|ns| ns.parse::<u64>().ok());
+    let is_msr = origin.source.starts_with(Format::Msr.title());
     known.filter(|_| is_msr).map_or(MSR_START, |ns| ns / 100)
 }
 
@@ -223,7 +279,7 @@ mod tests {
     use super::super::{ReadOptions, read};
     use super::*;
     use proptest::prelude::*;
-    use trace::{Chains, Stream};
+    use trace::Chains;
     use units::{Bytes, Nanos};
 
     fn written(trace: &Trace, format: Format) -> (Trace, Vec<String>) {

@@ -314,7 +314,7 @@ pub fn responses(
         trace.validate().map_err(sim::Error::Malformed).map_err(wrong)?;
         match target {
             Target::Profile(devices) => {
-                sim::check_extent(devices.capacity(), trace).map_err(wrong)?;
+                sim::check_extent(devices.capacity(), 0, trace).map_err(wrong)?;
                 Ok(sim::responses(devices.device(seed).as_mut(), trace))
             }
             Target::Python(mut adapter) => {

@@ -183,7 +183,7 @@ impl Trace {
     ) -> PyResult<BTreeMap<String, u64>> {
         let format = word::<Format>(format, "format")?;
         let losses =
-            without_lock(py, |_| wearmark::save_trace(&self.inner, &path, format).map_err(raise))?;
+            without_lock(py, |_| wearmark::save_trace(&*self.inner, &path, format).map_err(raise))?;
         Ok(losses.into_iter().map(|loss| (loss.what, loss.count)).collect())
     }
 

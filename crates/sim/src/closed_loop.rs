@@ -65,7 +65,7 @@ impl ClosedOutcome {
 /// Where the trace is malformed, or lacks service times or chains.
 pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutcome, Error> {
     let (service, chains) = captured(trace)?;
-    let mut classes = Classes::new(trace);
+    let mut classes = Classes::new(trace.streams.len());
     let mut transactions = Transactions::new(chains);
     let mut captured = Transactions::new(chains);
     let mut span_ns = 0;
@@ -92,7 +92,7 @@ pub fn closed_loop(device: &mut dyn Device, trace: &Trace) -> Result<ClosedOutco
         captured_transactions_per_s: per_s(captured_span_ns),
         transaction_response,
         captured_transaction_response,
-        classes: classes.finish(trace),
+        classes: classes.finish(&trace.streams),
         counters: counters(device),
     })
 }

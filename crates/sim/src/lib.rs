@@ -37,7 +37,10 @@ pub use breakdown::{Breakdown, MeanPath, Part};
 pub use closed_loop::{ClosedOutcome, closed_loop, closed_loop_times};
 pub use error::Error;
 pub use outcome::{ClassOutcome, Interval, Outcome};
-pub use replay::{Position, Watched, check, check_extent, replay, replay_with, responses};
+pub use replay::{
+    Position, Watched, check, check_extent, replay, replay_parts, replay_with, responses,
+    responses_watched,
+};
 pub use synthetic::{DepthOutcome, Synthetic, closed_loop_depth, closed_loop_span};
 pub use wear::{FlashMark, WearMark};
 

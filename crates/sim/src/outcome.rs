@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
-use trace::{Op, Trace};
+use trace::{Op, Stream};
 
 use crate::breakdown::Breakdown;
 use crate::wear::WearMark;
@@ -132,10 +132,9 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// For the streams of `trace`.
-    pub(crate) fn new(trace: &Trace) -> Self {
-        let named = trace.stream.iter().max().map_or(0, |&most| usize::from(most) + 1);
-        let streams = named.max(trace.streams.len()).max(1);
+    /// For this many streams.
+    pub(crate) fn new(streams: usize) -> Self {
+        let streams = streams.max(1);
         Self { streams, classes: vec![(Histogram::new(), 0); 4 * streams] }
     }
 
@@ -162,7 +161,7 @@ impl Classes {
     }
 
     /// The classes that occurred.
-    pub(crate) fn finish(self, trace: &Trace) -> Vec<ClassOutcome> {
+    pub(crate) fn finish(self, named: &[Stream]) -> Vec<ClassOutcome> {
         let Self { streams, classes } = self;
         let occurred = classes.into_iter().enumerate().filter(|(_, class)| !class.0.is_empty());
         occurred
@@ -170,8 +169,7 @@ impl Classes {
                 let stream = index % streams;
                 ClassOutcome {
                     op: Op::ALL[index / streams],
-                    stream: trace
-                        .streams
+                    stream: named
                         .get(stream)
                         .map_or_else(|| format!("stream{stream}"), |own| own.name.clone()),
                     bytes,

@@ -106,6 +106,9 @@ pub enum Error {
         /// What it holds.
         capacity: units::Bytes,
     },
+    /// A trace without times, where those that were recorded are asked for.
+    #[error("the trace holds no response times to compare with")]
+    NothingRecorded,
     /// A host stack cannot be used.
     #[error(transparent)]
     Host(#[from] host::Error),
@@ -264,6 +267,9 @@ impl Hint for Error {
             Self::NoMemory { .. } => {
                 "a slice of the device with all of its dies answers alike: set a smaller \
                  device.geometry.blocks_per_plane, and scale what the trace touches"
+            }
+            Self::NothingRecorded => {
+                "blktrace, MSR, SYSTOR'17, vscsi v2, DiskSim's drives and captures of wearmark do"
             }
             Self::WarmUpTooLong { .. } => "choose a shorter --warm-up, or a longer trace",
             Self::NotEmbedded => "use 'wearmark oltp run --dbms', which watches the server itself",

@@ -37,6 +37,7 @@ pub mod probed;
 pub mod profiles;
 pub mod prove;
 pub mod published;
+pub mod recorded;
 pub mod result;
 pub mod run_dir;
 pub mod runs;

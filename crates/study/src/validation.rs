@@ -385,7 +385,7 @@ impl Replayed {
 }
 
 /// Class of every request: its operation and its size rounded up to a power of two.
-fn classes(trace: &Trace) -> (Vec<ClassKey>, Vec<u16>) {
+pub(crate) fn classes(trace: &Trace) -> (Vec<ClassKey>, Vec<u16>) {
     let mut keys: Vec<ClassKey> = Vec::new();
     let class = trace.op.iter().zip(&trace.len).map(|(op, len)| {
         let size_bytes = if *op == Op::Flush { 0 } else { len.next_power_of_two() };

@@ -14,11 +14,13 @@ pub mod generate;
 pub mod imitate;
 pub mod info;
 pub mod known;
+mod parts;
 pub mod recipe;
 mod request;
 pub mod surgery;
 
 pub use columns::{Chains, Malformed, Origin, Stream, Trace};
+pub use parts::{Outline, Parts};
 pub use request::{Op, Request};
 
 /// The example of the README is a test.

@@ -42,6 +42,7 @@ mod layout;
 mod pages;
 mod planes;
 mod reader;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -52,8 +53,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use events::Warning;
+pub use stored::Stored;
 use trace::Trace;
-pub use writer::{Writer, write};
+pub use writer::{Writer, write, write_parts};
 
 use super::notes::{Notes, STAGE};
 use super::options::ReadOptions;
@@ -128,10 +130,15 @@ pub(super) fn read_noting(path: &Path, options: &ReadOptions, notes: &mut Notes)
 }
 
 fn read_file(file: &File, path: &Path, how: How) -> Result<(Trace, Option<Loss>)> {
+    check_start(file, path)?;
+    reader::read(file, path, how)
+}
+
+/// Refuses a file that does not begin as ours do.
+fn check_start(file: &File, path: &Path) -> Result<()> {
     let size = file.metadata().map_err(Error::io(path))?.len();
     let mut start = [0; 12];
     let start = &mut start[..size.min(12) as usize];
     file.read_exact_at(start, 0).map_err(Error::io(path))?;
-    reader::check_start(start, path)?;
-    reader::read(file, path, how)
+    reader::check_start(start, path)
 }

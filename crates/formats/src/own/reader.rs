@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
-use trace::{Origin, Stream, Trace};
+use trace::{Origin, Outline, Stream, Trace};
 
 use super::decode::{Cause, Decoder, Part, parts, room};
 use super::hash::{Hasher, hash};
@@ -70,7 +70,7 @@ struct Placed {
 }
 
 /// What the records say.
-struct Walked {
+pub(super) struct Walked {
     optional: Optional,
     streams: Vec<Stream>,
     origin: Origin,
@@ -81,11 +81,9 @@ struct Walked {
 
 pub(super) fn read(file: &File, path: &Path, how: How) -> Result<(Trace, Option<Loss>)> {
     let size = file.metadata().map_err(Error::io(path))?.len();
-    let walked = walk(&Source { file, path, size })?;
+    let walked =
+        if how.lenient { walk(&Source { file, path, size })? } else { walk_whole(file, path)? };
     let Walked { optional, streams, origin, groups, mut loss } = walked;
-    if let Some(loss) = loss.as_ref().filter(|_| !how.lenient) {
-        return Err(refusal(path, loss, &groups));
-    }
     let rows = |placed: &Placed| placed.group.rows as usize;
     let total: usize = groups.iter().map(rows).sum();
     let too_large = || Error::damaged(path, 0, format!("no memory for {total} requests"));
@@ -102,6 +100,55 @@ pub(super) fn read(file: &File, path: &Path, how: How) -> Result<(Trace, Option<
     }
     (trace.streams, trace.origin) = (streams, origin);
     Ok((trace, loss))
+}
+
+/// Follows the records of a file that must be whole.
+pub(super) fn walk_whole(file: &File, path: &Path) -> Result<Walked> {
+    let size = file.metadata().map_err(Error::io(path))?.len();
+    let walked = walk(&Source { file, path, size })?;
+    match &walked.loss {
+        Some(loss) => Err(refusal(path, loss, &walked.groups)),
+        None => Ok(walked),
+    }
+}
+
+/// Reads the row groups of a file one after the other into the same memory.
+pub(super) struct GroupReader<'a> {
+    file: &'a File,
+    path: &'a Path,
+    walked: &'a Walked,
+    next: usize,
+    decoder: Decoder,
+    body: Vec<u8>,
+    part: Trace,
+}
+
+impl<'a> GroupReader<'a> {
+    pub(super) fn new(file: &'a File, path: &'a Path, walked: &'a Walked) -> Result<Self> {
+        let decoder = Decoder::new().map_err(Error::io(path))?;
+        let (body, part) = (Vec::new(), Trace::default());
+        Ok(Self { file, path, walked, next: 0, decoder, body, part })
+    }
+
+    /// The next row group, `None` behind the last.
+    pub(super) fn next(&mut self) -> Result<Option<&Trace>> {
+        let Self { file, path, walked, decoder, body, part, .. } = self;
+        let Some(placed) = walked.groups.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        let rows = placed.group.rows as usize;
+        if part.count() < rows {
+            let too_large = || Error::damaged(path, placed.record_start, "no memory for its rows");
+            *part = room(rows, walked.optional).ok_or_else(too_large)?;
+            part.streams.clone_from(&walked.streams);
+            part.origin.clone_from(&walked.origin);
+        }
+        part.truncate(rows);
+        let columns = parts(part, std::iter::once(rows)).pop().expect("one part");
+        if let Err(cause) = decode_one(file, path, placed, (decoder, body), columns)? {
+            return Err(Error::damaged(path, placed.record_start, cause));
+        }
+        Ok(Some(part))
+    }
 }
 
 fn refusal(path: &Path, loss: &Loss, whole: &[Placed]) -> Error {
@@ -208,6 +255,20 @@ enum Step {
 }
 
 impl Walked {
+    /// Requests of all row groups.
+    pub(super) fn requests(&self) -> u64 {
+        self.groups.iter().map(|placed| u64::from(placed.group.rows)).sum()
+    }
+
+    pub(super) fn outline(&self) -> Outline {
+        Outline {
+            requests: self.requests(),
+            span_ns: self.groups.last().map_or(0, |placed| placed.group.last_due),
+            streams: self.streams.clone(),
+            origin: self.origin.clone(),
+        }
+    }
+
     fn add(&mut self, content: &[u8], record_start: u64, body_start: u64, size: u64) -> Step {
         let Some(group) = Group::from_content(content) else { return Step::Damaged };
         let Some(new) = layout::streams(&group.streams) else { return Step::Damaged };
@@ -275,19 +336,8 @@ fn decode_all(
         let mut decoder = Decoder::new().map_err(Error::io(path))?;
         let mut body = Vec::new();
         while let Some(((index, placed), part)) = next() {
-            let bytes = placed.group.body_bytes as usize;
-            if body.len() < bytes {
-                body.resize(bytes, 0);
-            }
-            let body = &mut body[..bytes];
-            let hash = read_and_hash(file, placed.body_start, body).map_err(Error::io(path))?;
-            if hash != placed.group.body_hash {
-                return Ok(Some((
-                    index,
-                    "a row group was changed since it was written".to_owned(),
-                )));
-            }
-            if let Err(cause) = decoder.decode(&placed.group, body, part, placed.stream_count) {
+            let room = (&mut decoder, &mut body);
+            if let Err(cause) = decode_one(file, path, placed, room, part)? {
                 return Ok(Some((index, cause)));
             }
         }
@@ -304,6 +354,26 @@ fn decode_all(
     };
     let found: Result<Vec<_>> = found.into_iter().collect();
     Ok(found?.into_iter().flatten().min_by_key(|(index, _)| *index))
+}
+
+/// Reads a row group, checks its hash and decodes it; the inner error is damage.
+fn decode_one(
+    file: &File,
+    path: &Path,
+    placed: &Placed,
+    (decoder, body): (&mut Decoder, &mut Vec<u8>),
+    part: Part<'_>,
+) -> Result<std::result::Result<(), Cause>> {
+    let bytes = placed.group.body_bytes as usize;
+    if body.len() < bytes {
+        body.resize(bytes, 0);
+    }
+    let body = &mut body[..bytes];
+    let hash = read_and_hash(file, placed.body_start, body).map_err(Error::io(path))?;
+    if hash != placed.group.body_hash {
+        return Ok(Err("a row group was changed since it was written".to_owned()));
+    }
+    Ok(decoder.decode(&placed.group, body, part, placed.stream_count))
 }
 
 /// Reads `body` from the file in pieces that are hashed while they are in the cache.

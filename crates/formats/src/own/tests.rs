@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, RowAccessor};
 use proptest::prelude::*;
 use trace::generate::{OltpLike, oltp_like};
-use trace::{Chains, Malformed, Op, Origin, Request, Stream};
+use trace::{Chains, Malformed, Op, Origin, Parts, Request, Stream};
 use units::{Bytes, Nanos};
 
 use super::layout::{GROUP_MARK, RECORD_START};
@@ -409,4 +410,55 @@ proptest! {
             }
         }
     }
+}
+
+/// Row groups one after the other are the trace, and are written as it is.
+#[test]
+fn a_file_in_parts_is_the_same_trace() {
+    let Grouped { trace, bytes, .. } = &*GROUPED;
+    in_a_directory(|path| {
+        fs::write(path, bytes).expect("written");
+        let stored = Stored::open(path).expect("ours");
+        let (mut all, mut sizes) = (Trace::default(), Vec::new());
+        stored
+            .each(&mut |part| {
+                sizes.push(part.count());
+                assert_eq!(part.streams, trace.streams);
+                all.extend_rows(part, 0..part.count());
+                ControlFlow::Continue(())
+            })
+            .expect("whole");
+        let outline = stored.outline();
+        (all.streams, all.origin) = (outline.streams, outline.origin);
+        assert!(sizes.len() > 2 && sizes[0] == 100, "{sizes:?}");
+        assert_eq!((&all, outline.requests), (trace, trace.count() as u64));
+        assert_eq!(outline.span_ns, trace.span().0);
+        let again = path.with_extension("again");
+        write_parts(&stored, &again).expect("written");
+        assert_eq!(fs::read(&again).expect("read back"), bytes_of(trace));
+        let first = crate::collect(&stored, trace.due[150]).expect("read");
+        assert_eq!(first.count(), trace.due.partition_point(|due| *due <= trace.due[150]));
+    });
+}
+
+/// Damage in a row group is found when it is read, those in front of it are handed over.
+#[test]
+fn a_damaged_part_is_an_error_at_its_place() {
+    let Grouped { bytes, ends, .. } = &*GROUPED;
+    let mut bytes = bytes.clone();
+    bytes[ends[1] - 1] ^= 1;
+    in_a_directory(|path| {
+        fs::write(path, &bytes).expect("written");
+        let stored = Stored::open(path).expect("its records are whole");
+        let mut seen = 0;
+        let error = stored.each(&mut |part| {
+            seen += part.count();
+            ControlFlow::Continue(())
+        });
+        let found = error.expect_err("damaged").to_string();
+        assert!(found.contains("a row group was changed"), "{found}");
+        assert_eq!(seen, 100);
+        assert!(write_parts(&stored, &path.with_extension("again")).is_err());
+        assert!(!path.with_extension("again").exists());
+    });
 }

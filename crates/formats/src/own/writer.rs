@@ -8,6 +8,7 @@
 //! Tests: batches of any size against one write of the whole, killed writers, refusals.
 
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::SchemaDescriptor;
-use trace::{Malformed, Origin, Stream, Trace};
+use trace::{Malformed, Origin, Outline, Parts, Stream, Trace};
 
 use super::hash::hash;
 use super::layout::{Group, Head, Optional, Tail};
@@ -305,25 +306,35 @@ fn properties() -> WriterProperties {
 /// Where the trace is malformed or the file cannot be written.
 pub fn write(trace: &Trace, path: &Path) -> Result<()> {
     trace.validate().map_err(|source| Error::Malformed { path: path.to_owned(), source })?;
-    let mut writer = Writer::new(path, trace.streams.clone(), trace.origin.clone())?;
-    let written = writer.write_whole(trace);
+    write_parts(trace, path)
+}
+
+/// [`write()`] of a trace in parts; the same bytes.
+///
+/// # Errors
+/// As [`write()`], and where a part cannot be read.
+pub fn write_parts(parts: &dyn Parts<Error>, path: &Path) -> Result<()> {
+    let Outline { streams, origin, .. } = parts.outline();
+    let mut writer = Writer::new(path, streams, origin)?;
+    let mut pushed = Ok(());
+    let mut empty = Trace::default();
+    let read = parts.each(&mut |part| {
+        pushed = writer.push_batch(part);
+        empty.extend_rows(part, 0..0);
+        if pushed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let written = read.and(pushed).and_then(|()| {
+        if writer.rows == 0 && writer.pending.is_empty() {
+            writer.begin(Optional::of(&empty))?;
+        }
+        writer.end()
+    });
     match written {
         Ok(()) => writer.file.commit(),
         Err(error) => {
             writer.file.discard();
             Err(error)
         }
-    }
-}
-
-impl Writer {
-    fn write_whole(&mut self, trace: &Trace) -> Result<()> {
-        self.push_batch(trace)?;
-        if trace.is_empty() {
-            // An empty trace has columns too.
-            self.begin(Optional::of(trace))?;
-        }
-        self.end()
     }
 }
 

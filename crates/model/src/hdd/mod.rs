@@ -460,6 +460,10 @@ impl Device for Hdd {
         }
     }
 
+    fn looks_ahead(&self) -> bool {
+        self.depth > 1
+    }
+
     fn snapshot(&self) -> Option<Vec<u8>> {
         Some(self.save())
     }

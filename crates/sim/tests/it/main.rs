@@ -5,6 +5,7 @@ mod load;
 
 mod closed_loop;
 mod golden;
+mod parts;
 mod profiles;
 mod queued;
 mod queueing;

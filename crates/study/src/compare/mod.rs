@@ -22,7 +22,7 @@ use events::{Ending, Event, Sink, Warning};
 use serde::Serialize;
 use sim::Watched;
 use sim::timeline::Timeline;
-use trace::Trace;
+use trace::Parts;
 use units::Bytes;
 
 use crate::Error;
@@ -35,10 +35,11 @@ pub use text::text;
 pub use timeline::write_timeline;
 
 /// What is compared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Comparison<'a> {
-    /// The trace.
-    pub trace: &'a Trace,
+    /// The trace, in memory or in parts. A closed loop, a timeline and a device that looks ahead
+    /// take it into memory.
+    pub trace: &'a dyn Parts<formats::Error>,
     /// The devices.
     pub targets: &'a [Devices],
     /// Decides every random draw of the models.
@@ -101,6 +102,11 @@ pub struct Compared {
 /// Where the trace is malformed, does not fit a device or, closed, was not observed: before
 /// anything runs.
 pub fn compare(comparison: &Comparison<'_>, sink: &dyn Sink) -> Result<Compared, Error> {
+    let wants_whole = comparison.closed || comparison.timeline.is_some();
+    if comparison.trace.whole().is_none() && wants_whole {
+        let whole = formats::collect(comparison.trace, u64::MAX)?;
+        return compare(&Comparison { trace: &whole, ..*comparison }, sink);
+    }
     check(comparison)?;
     let count = comparison.targets.len();
     let work = Work {
@@ -171,13 +177,24 @@ fn left_out(profile: &str, count: u64) -> Warning {
 }
 
 fn check(comparison: &Comparison<'_>) -> Result<(), Error> {
-    comparison.trace.validate().map_err(sim::Error::Malformed)?;
+    let whole = comparison.trace.whole();
+    if let Some(trace) = whole {
+        trace.validate().map_err(sim::Error::Malformed)?;
+    }
     for target in comparison.targets {
         target.profile().check()?;
-        // The device itself is built once, by the thread that simulates it.
-        sim::check_extent(target.capacity(), comparison.trace)
-            .map_err(|source| Error::OnDevice { profile: target.name(), source })?;
     }
+    // The device itself is built once, by the thread that simulates it.
+    let (mut first, mut found) = (0, Ok(()));
+    comparison.trace.each(&mut |part| {
+        found = comparison.targets.iter().try_for_each(|target| {
+            sim::check_extent(target.capacity(), first, part)
+                .map_err(|source| Error::OnDevice { profile: target.name(), source })
+        });
+        first += part.count();
+        if found.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    found?;
     // As many as are simulated at a time, the largest first.
     let mut largest: Vec<&Devices> = comparison.targets.iter().collect();
     largest.sort_by_key(|target| std::cmp::Reverse(target.memory()));
@@ -186,11 +203,11 @@ fn check(comparison: &Comparison<'_>) -> Result<(), Error> {
     if let Some(first) = largest.first() {
         fits_memory(first.profile(), Bytes(needed))?;
     }
-    let span_ns = comparison.trace.span().0;
+    let span_ns = comparison.trace.outline().span_ns;
     if comparison.warm_up_ns > 0 && comparison.warm_up_ns >= span_ns {
         return Err(Error::WarmUpTooLong { warm_up_ns: comparison.warm_up_ns, span_ns });
     }
-    if comparison.closed && comparison.trace.captured().is_none() {
+    if comparison.closed && whole.is_none_or(|trace| trace.captured().is_none()) {
         return Err(sim::Error::NotObserved.into());
     }
     Ok(())
@@ -244,7 +261,8 @@ impl Work<'_> {
             closed_loop: None,
         };
         if comparison.closed {
-            let outcome = sim::closed_loop(device.as_mut(), comparison.trace)?;
+            let trace = comparison.trace.whole().ok_or(sim::Error::NotObserved)?;
+            let outcome = sim::closed_loop(device.as_mut(), trace)?;
             found.closed_loop = Some(outcome);
             return Ok(Some((found, None)));
         }
@@ -261,7 +279,13 @@ impl Work<'_> {
             warm_up_ns: comparison.warm_up_ns,
             progress: Some(&mut progress),
         };
-        let outcome = sim::replay_with(device.as_mut(), comparison.trace, watched);
+        let parts = comparison.trace;
+        let outcome = if parts.whole().is_none() && device.looks_ahead() {
+            let whole = formats::collect(parts, u64::MAX)?;
+            sim::replay_with(device.as_mut(), &whole, watched)
+        } else {
+            sim::replay_parts(device.as_mut(), parts, watched)?
+        };
         Ok(outcome.map(|outcome| {
             // What several devices share is not the wear of one.
             found.life = target.alone_profile().and_then(|profile| Life::of(&outcome, profile));
@@ -273,7 +297,7 @@ impl Work<'_> {
     /// Tells the user how far it is, once it takes longer than [`PATIENCE`].
     fn watch(&self, told: &mpsc::Receiver<()>) {
         let start = Instant::now();
-        let span_ns = self.comparison.trace.span().0.max(1) as f64;
+        let span_ns = self.comparison.trace.outline().span_ns.max(1) as f64;
         let count = self.comparison.targets.len();
         let mut finished = 0;
         loop {

@@ -39,27 +39,47 @@ pub struct DepthWindow {
     pub mean: f64,
 }
 
-/// Measures the depth; `None` without service times.
-pub(super) fn depth(trace: &Trace) -> Option<Depth> {
-    let service = trace.service.as_ref().filter(|service| !service.is_empty())?;
+/// When the last of these requests is done, ns; 0 without service times.
+pub(super) fn end(trace: &Trace) -> u64 {
+    let service = trace.service.iter().flatten();
     let ends = trace.due.iter().zip(service).map(|(due, service)| due.saturating_add(*service));
-    let end = ends.max().unwrap_or(0);
-    let mut account = Account::new(end);
-    let mut running: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
-    for (&due, &service) in trace.due.iter().zip(service) {
-        while let Some(&Reverse(done)) = running.peek().filter(|done| done.0 <= due) {
+    ends.max().unwrap_or(0)
+}
+
+/// Counts while requests with service times go by.
+pub(super) struct Gather {
+    end: u64,
+    account: Account,
+    running: BinaryHeap<Reverse<u64>>,
+}
+
+impl Gather {
+    /// Of requests that are all done by `end`.
+    pub(super) fn new(end: u64) -> Self {
+        Self { end, account: Account::new(end), running: BinaryHeap::new() }
+    }
+
+    pub(super) fn add(&mut self, trace: &Trace) {
+        let Self { account, running, .. } = self;
+        for (&due, &service) in trace.due.iter().zip(trace.service.iter().flatten()) {
+            while let Some(&Reverse(done)) = running.peek().filter(|done| done.0 <= due) {
+                account.until(done, running.len());
+                running.pop();
+            }
+            account.until(due, running.len());
+            running.push(Reverse(due.saturating_add(service)));
+            account.max = account.max.max(running.len());
+        }
+    }
+
+    pub(super) fn finish(self) -> Depth {
+        let Self { end, mut account, mut running } = self;
+        while let Some(&Reverse(done)) = running.peek() {
             account.until(done, running.len());
             running.pop();
         }
-        account.until(due, running.len());
-        running.push(Reverse(due.saturating_add(service)));
-        account.max = account.max.max(running.len());
+        account.finish(end)
     }
-    while let Some(&Reverse(done)) = running.peek() {
-        account.until(done, running.len());
-        running.pop();
-    }
-    Some(account.finish(end))
 }
 
 /// Time spent at each depth.
@@ -126,14 +146,26 @@ mod tests {
     use crate::info::tests::at;
     use units::Rate;
 
+    /// In two parts, which changes nothing.
+    fn depth(trace: &Trace) -> Depth {
+        let mut gather = Gather::new(end(trace));
+        let mut second = trace.clone();
+        let mut first = Trace::default();
+        first.extend_rows(trace, 0..trace.count() / 2);
+        gather.add(&first);
+        second.due.drain(..first.count());
+        second.service.as_mut().expect("service times").drain(..first.count());
+        gather.add(&second);
+        gather.finish()
+    }
+
     #[test]
     fn depth_by_hand() {
-        assert_eq!(depth(&at(&[0, 1])), None);
         let ms = 1_000_000;
         let mut trace = at(&[ms, 2 * ms, 2 * ms, 8 * ms]);
         trace.service = Some(vec![4 * ms, 2 * ms, 0, 2 * ms]);
         // 0 until 1 ms, 1 until 2, 2 until 4, 1 until 5, 0 until 8, 1 until 10.
-        let found = depth(&trace).expect("service times");
+        let found = depth(&trace);
         assert_eq!((found.mean, found.max, found.busy_share), (0.8, 3, 0.6));
         assert_eq!(found.time_shares, [0.4, 0.4, 0.2]);
         let series: Vec<f64> = found.series.iter().map(|window| window.mean).collect();
@@ -146,7 +178,7 @@ mod tests {
         let mut trace = poisson(4, 300_000, Rate(10_000.0), &Pattern::default());
         let mut rng = stats::rng::Rng::new(8);
         trace.service = Some((0..trace.count()).map(|_| rng.below(400_000)).collect());
-        let found = depth(&trace).expect("service times");
+        let found = depth(&trace);
         assert!((found.mean - 2.0).abs() < 0.02, "{}", found.mean);
         let mut expected = (-2.0f64).exp();
         for (depth, share) in found.time_shares.iter().take(6).enumerate() {

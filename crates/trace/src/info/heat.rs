@@ -25,35 +25,68 @@ pub struct HeatMap {
     pub writes: Vec<Vec<u64>>,
 }
 
-/// Draws the map; empty where nothing is read or written.
-pub(super) fn heat_map(trace: &Trace) -> HeatMap {
-    let data = || {
-        let pairs = trace.op.iter().zip(&trace.offset).zip(&trace.due);
-        pairs.filter(|((op, _), _)| matches!(op, Op::Read | Op::Write))
-    };
-    let ends = data().map(|((_, offset), _)| (*offset, *offset));
-    let ends = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-    let Some((first_byte, last_byte)) = ends else { return HeatMap::default() };
-    // Whole blocks, so that labels are short.
-    let row_bytes = ((last_byte - first_byte) / SIDE as u64 + 1)
-        .checked_next_multiple_of(super::BLOCK_BYTES)
-        .unwrap_or(u64::MAX);
-    let column_ns = trace.span().0 / SIDE as u64 + 1;
-    let rows = ((last_byte - first_byte) / row_bytes + 1) as usize;
-    let columns = (trace.span().0 / column_ns + 1) as usize;
-    let mut cells = [vec![0u64; rows * columns], vec![0u64; rows * columns]];
-    for ((op, offset), due) in data() {
-        let row = ((offset - first_byte) / row_bytes) as usize;
-        cells[*op as usize][row * columns + (due / column_ns) as usize] += 1;
+/// First and last start of reads and writes of `trace`, taken together with those known.
+pub(super) fn ends(trace: &Trace, known: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    let data = data(trace).map(|((_, offset), _)| (*offset, *offset));
+    known.into_iter().chain(data).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+}
+
+fn data(trace: &Trace) -> impl Iterator<Item = ((&Op, &u64), &u64)> {
+    let pairs = trace.op.iter().zip(&trace.offset).zip(&trace.due);
+    pairs.filter(|((op, _), _)| matches!(op, Op::Read | Op::Write))
+}
+
+/// Counts while the requests go by.
+pub(super) struct Gather {
+    first_byte: u64,
+    row_bytes: u64,
+    column_ns: u64,
+    columns: usize,
+    cells: [Vec<u64>; 2],
+}
+
+impl Gather {
+    /// Of a trace this long, whose reads and writes start between `ends`.
+    pub(super) fn new((first_byte, last_byte): (u64, u64), span_ns: u64) -> Self {
+        // Whole blocks, so that labels are short.
+        let row_bytes = ((last_byte - first_byte) / SIDE as u64 + 1)
+            .checked_next_multiple_of(super::BLOCK_BYTES)
+            .unwrap_or(u64::MAX);
+        let column_ns = span_ns / SIDE as u64 + 1;
+        let rows = ((last_byte - first_byte) / row_bytes + 1) as usize;
+        let columns = (span_ns / column_ns + 1) as usize;
+        let cells = [vec![0u64; rows * columns], vec![0u64; rows * columns]];
+        Self { first_byte, row_bytes, column_ns, columns, cells }
     }
-    let [reads, writes] = cells.map(|cells| cells.chunks(columns).map(<[u64]>::to_vec).collect());
-    HeatMap { first_byte, row_bytes, column_s: column_ns as f64 / 1e9, reads, writes }
+
+    pub(super) fn add(&mut self, trace: &Trace) {
+        for ((op, offset), due) in data(trace) {
+            let row = ((offset - self.first_byte) / self.row_bytes) as usize;
+            let column = (due / self.column_ns) as usize;
+            self.cells[*op as usize][row * self.columns + column] += 1;
+        }
+    }
+
+    pub(super) fn finish(self) -> HeatMap {
+        let Self { first_byte, row_bytes, column_ns, columns, cells } = self;
+        let [reads, writes] =
+            cells.map(|cells| cells.chunks(columns).map(<[u64]>::to_vec).collect());
+        HeatMap { first_byte, row_bytes, column_s: column_ns as f64 / 1e9, reads, writes }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::info::tests::trace;
+
+    /// Empty where nothing is read or written.
+    fn heat_map(trace: &Trace) -> HeatMap {
+        let Some(ends) = ends(trace, None) else { return HeatMap::default() };
+        let mut map = Gather::new(ends, trace.span().0);
+        map.add(trace);
+        map.finish()
+    }
 
     #[test]
     fn every_request_is_in_its_cell() {

@@ -7,9 +7,10 @@
 //! Flushes and trims carry no data and count only as requests and in the times. Addresses of
 //! different streams are taken as those of one device for the figures in all.
 //!
-//! The columns are walked in chunks; beside them a walk keeps a few hundred KiB, about 100 bytes
-//! per distinct block (which [`Options::full`] lifts the bound of) and 8 bytes per request where
-//! there is more than one stream. Table-tested against hand-counted traces and closed forms.
+//! The columns are walked in chunks, of a trace in memory or in parts; beside them a walk keeps a
+//! few hundred KiB, about 100 bytes per distinct block (which [`Options::full`] lifts the bound of)
+//! and, where there is more than one stream, 8 bytes per request of a part and as much again for
+//! each of [`STREAMS_AT_ONCE`] streams. Table-tested against hand-counted traces and closed forms.
 
 pub mod arrivals;
 pub mod blocks;
@@ -24,10 +25,13 @@ pub mod sequential;
 pub mod service;
 mod touches;
 
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+
 use events::{Event, Quiet, Sink};
 use serde::{Deserialize, Serialize};
 
-use crate::{Op, Trace};
+use crate::{Op, Parts, Trace};
 
 pub use arrivals::Arrivals;
 pub use blocks::Blocks;
@@ -50,6 +54,8 @@ const TOUCHES_FOLLOWED: u64 = 1 << 24;
 const BLOCKS_FOLLOWED: u64 = 1 << 22;
 /// Requests between two looks at whether to go on.
 const CHUNK: usize = 1 << 18;
+/// Streams followed at once where a trace is read in parts.
+pub const STREAMS_AT_ONCE: usize = 64;
 /// Traces below this are described too fast to talk about.
 const WORTH_PROGRESS: usize = 2_000_000;
 
@@ -127,22 +133,71 @@ pub fn characterise(trace: &Trace) -> Info {
 /// The same with options; says how far it is where it may take seconds, and gives `None` when it is
 /// cancelled.
 pub fn characterise_with(trace: &Trace, options: Options, sink: &dyn Sink) -> Option<Info> {
-    let touches = touches::count(trace);
+    let Ok(found) = characterise_parts::<Infallible>(trace, options, sink);
+    found
+}
+
+/// The same of a trace in parts, which are read twice, and once more for every
+/// [`STREAMS_AT_ONCE`] streams where there are several.
+///
+/// # Errors
+/// Where a part cannot be read.
+pub fn characterise_parts<E>(
+    parts: &dyn Parts<E>,
+    options: Options,
+    sink: &dyn Sink,
+) -> Result<Option<Info>, E> {
+    let (mut first, mut cancelled) = (First::default(), false);
+    parts.each(&mut |part| {
+        first.add(part);
+        cancelled = parts.whole().is_none() && sink.cancelled();
+        if cancelled { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if cancelled {
+        return Ok(None);
+    }
+    let touches = first.touches;
     let seed = Sampling::default().seed;
     if touches <= TOUCHES_FOLLOWED || (options.full && touches < lru::BLOCKS_MAX) {
         let blocks_max = if options.full { lru::BLOCKS_MAX } else { BLOCKS_FOLLOWED };
         let beside = blocks::sample_beside(touches);
         let plan = Plan { sampling: Sampling { rate: 1.0, seed }, beside, blocks_max };
-        match describe(trace, plan, sink) {
-            Ok(info) => return Some(info),
-            Err(Stop::Cancelled) => return None,
+        match describe(parts, &first, plan, sink)? {
+            Ok(info) => return Ok(Some(info)),
+            Err(Stop::Cancelled) => return Ok(None),
             // More blocks than it pays to follow: once more with a sample.
             Err(Stop::TooManyBlocks) => {}
         }
     }
     let rate = Sampling::default().rate.min(TOUCHES_FOLLOWED as f64 / touches as f64);
     let plan = Plan { sampling: Sampling { rate, seed }, beside: None, blocks_max: u64::MAX };
-    describe(trace, plan, sink).ok()
+    Ok(describe(parts, &first, plan, sink)?.ok())
+}
+
+/// What must be known of all requests before the others can be counted.
+#[derive(Default)]
+struct First {
+    touches: u64,
+    extent_bytes: u64,
+    /// First and last start of reads and writes.
+    starts: Option<(u64, u64)>,
+    /// Whether there are service times, when the last request is done, and its sizes.
+    timed: bool,
+    last_end_ns: u64,
+    sizes: service::Sizes,
+}
+
+impl First {
+    fn add(&mut self, part: &Trace) {
+        self.touches += touches::count(part);
+        self.extent_bytes = self.extent_bytes.max(part.extent().0);
+        self.starts = heat::ends(part, self.starts);
+        if part.service.as_ref().is_some_and(|service| !service.is_empty()) {
+            self.timed = true;
+            self.last_end_ns = self.last_end_ns.max(depth::end(part));
+            service::count_sizes(part, &mut self.sizes);
+        }
+    }
 }
 
 /// Which blocks are followed.
@@ -154,43 +209,79 @@ struct Plan {
 }
 
 /// Why a walk ended early.
+#[derive(Clone, Copy)]
 enum Stop {
     Cancelled,
     TooManyBlocks,
 }
 
-fn describe(trace: &Trace, plan: Plan, sink: &dyn Sink) -> Result<Info, Stop> {
-    let several = trace.streams.len() > 1;
-    let total = trace.count() * if several { 2 } else { 1 };
-    let mut walk = Walk { trace, plan, sink, total, done: 0 };
-    let mut all = walk.part(0..trace.count())?;
-    let span_s = trace.span().as_secs_f64();
-    let mut streams = Vec::with_capacity(trace.streams.len());
+fn describe<E>(
+    parts: &dyn Parts<E>,
+    first: &First,
+    plan: Plan,
+    sink: &dyn Sink,
+) -> Result<Result<Info, Stop>, E> {
+    let outline = parts.outline();
+    let (span_ns, requests) = (outline.span_ns, outline.requests as usize);
+    let several = outline.streams.len() > 1;
+    let total = requests * if several { 2 } else { 1 };
+    let mut walk = Walk { plan, span_ns, sink, total, done: 0 };
+    let mut all = walk.start();
+    let mut rates = Rates::new(span_ns);
+    let mut heat = first.starts.map(|starts| heat::Gather::new(starts, span_ns));
+    let mut depth = first.timed.then(|| depth::Gather::new(first.last_end_ns));
+    let mut service = first.timed.then(|| service::Gather::new(&first.sizes));
+    let stopped = walk.parts(parts, |walk, part| {
+        rates.add(part);
+        if let Some(heat) = &mut heat {
+            heat.add(part);
+        }
+        if let Some(depth) = &mut depth {
+            depth.add(part);
+        }
+        if let Some(service) = &mut service {
+            service.add(part);
+        }
+        walk.add(&mut all, part, 0..part.count())
+    })?;
+    if let Some(stop) = stopped {
+        return Ok(Err(stop));
+    }
+    let span_s = span_ns as f64 / 1e9;
+    let mut streams = Vec::with_capacity(outline.streams.len());
     if several {
         // Only streams know what follows what.
         all.sequential = sequential::Gather::default();
         walk.plan.beside = None;
-        for (members, stream) in members(trace).iter().zip(&trace.streams) {
-            let part = walk.part(members.iter().copied())?;
-            all.sequential.merge(&part.sequential);
-            streams.push(part.finish(&stream.name, span_s));
+        let found = match parts.whole() {
+            Some(trace) => walk.streams_of(trace),
+            None => walk.streams(parts, outline.streams.len())?,
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        for ((sequential, mut info), stream) in found.into_iter().zip(&outline.streams) {
+            all.sequential.merge(&sequential);
+            info.name.clone_from(&stream.name);
+            streams.push(info);
         }
     }
     let all = all.finish("all", span_s);
-    if let [only] = &trace.streams[..] {
+    if let [only] = &outline.streams[..] {
         streams.push(StreamInfo { name: only.name.clone(), ..all.clone() });
     }
-    Ok(Info {
+    Ok(Ok(Info {
         span_s,
-        extent_bytes: trace.extent().0,
+        extent_bytes: first.extent_bytes,
         similar: published::similarities(&all),
         all,
         streams,
-        rates: rates(trace),
-        heat: heat::heat_map(trace),
-        depth: depth::depth(trace),
-        service: service::service(trace),
-    })
+        rates: if requests == 0 { Vec::new() } else { rates.finish() },
+        heat: heat.map(heat::Gather::finish).unwrap_or_default(),
+        depth: depth.map(depth::Gather::finish),
+        service: service.map(|service| service.finish(&outline.streams)),
+    }))
 }
 
 /// The indices of each stream's requests.
@@ -206,8 +297,8 @@ fn members(trace: &Trace) -> Vec<Vec<usize>> {
 
 /// A walk over the requests, some of them several times.
 struct Walk<'a> {
-    trace: &'a Trace,
     plan: Plan,
+    span_ns: u64,
     sink: &'a dyn Sink,
     total: usize,
     done: usize,
@@ -221,32 +312,100 @@ struct Part {
     blocks: blocks::Gather,
 }
 
+/// What is kept of a stream.
+type OfStream = (sequential::Gather, StreamInfo);
+
 impl Walk<'_> {
-    fn part(&mut self, mut requests: impl Iterator<Item = usize> + Clone) -> Result<Part, Stop> {
-        let (trace, plan) = (self.trace, self.plan);
-        let span_ns = trace.span().0;
-        let mut part = Part {
+    fn start(&self) -> Part {
+        let Self { plan, span_ns, .. } = *self;
+        Part {
             counts: counts::Gather::default(),
             sequential: sequential::Gather::default(),
             arrivals: arrivals::Gather::new(span_ns),
             blocks: blocks::Gather::new(plan.sampling, plan.beside, Windows::new(span_ns)),
-        };
+        }
+    }
+
+    /// Hands every part to `take` and says where that stopped.
+    fn parts<E>(
+        &mut self,
+        parts: &dyn Parts<E>,
+        mut take: impl FnMut(&mut Self, &Trace) -> Result<(), Stop>,
+    ) -> Result<Option<Stop>, E> {
+        let mut stopped = None;
+        parts.each(&mut |part| match take(self, part) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(stop) => {
+                stopped = Some(stop);
+                ControlFlow::Break(())
+            }
+        })?;
+        Ok(stopped)
+    }
+
+    /// Adds some requests of a trace to `part`.
+    fn add(
+        &mut self,
+        part: &mut Part,
+        trace: &Trace,
+        mut requests: impl Iterator<Item = usize> + Clone,
+    ) -> Result<(), Stop> {
         loop {
             let chunk = || requests.clone().take(CHUNK);
             part.counts.add(trace, chunk());
             part.sequential.add(trace, chunk());
             part.arrivals.add(trace, chunk());
             part.blocks.add(trace, chunk());
-            if part.blocks.followed() > plan.blocks_max {
+            if part.blocks.followed() > self.plan.blocks_max {
                 return Err(Stop::TooManyBlocks);
             }
             let walked = chunk().count();
             self.progress(walked)?;
             if walked < CHUNK {
-                return Ok(part);
+                return Ok(());
             }
             requests.nth(CHUNK - 1);
         }
+    }
+
+    /// The streams of a trace in memory, one after the other.
+    fn streams_of(&mut self, trace: &Trace) -> Result<Vec<OfStream>, Stop> {
+        let mut found = Vec::with_capacity(trace.streams.len());
+        for members in members(trace) {
+            let mut part = self.start();
+            self.add(&mut part, trace, members.iter().copied())?;
+            found.push(self.of_stream(part));
+        }
+        Ok(found)
+    }
+
+    /// The streams of a trace that is read anew for every few of them.
+    fn streams<E>(
+        &mut self,
+        parts: &dyn Parts<E>,
+        count: usize,
+    ) -> Result<Result<Vec<OfStream>, Stop>, E> {
+        let mut found = Vec::with_capacity(count);
+        while found.len() < count {
+            let from = found.len();
+            let at_once = STREAMS_AT_ONCE.min(count - from);
+            let mut gathered: Vec<Part> = (0..at_once).map(|_| self.start()).collect();
+            let stopped = self.parts(parts, |walk, part| {
+                for (gather, members) in gathered.iter_mut().zip(&members(part)[from..]) {
+                    walk.add(gather, part, members.iter().copied())?;
+                }
+                Ok(())
+            })?;
+            if let Some(stop) = stopped {
+                return Ok(Err(stop));
+            }
+            found.extend(gathered.into_iter().map(|part| self.of_stream(part)));
+        }
+        Ok(Ok(found))
+    }
+
+    fn of_stream(&self, part: Part) -> OfStream {
+        (part.sequential.clone(), part.finish("", self.span_ns as f64 / 1e9))
     }
 
     fn progress(&mut self, walked: usize) -> Result<(), Stop> {
@@ -311,28 +470,40 @@ impl Windows {
     }
 }
 
-fn rates(trace: &Trace) -> Vec<RateWindow> {
-    if trace.is_empty() {
-        return Vec::new();
+/// Counts requests by window.
+struct Rates {
+    windows: Windows,
+    /// Requests by operation, and bytes.
+    counted: Vec<([u64; Op::ALL.len()], u64)>,
+}
+
+impl Rates {
+    fn new(span_ns: u64) -> Self {
+        let windows = Windows::new(span_ns);
+        Self { windows, counted: vec![([0; Op::ALL.len()], 0); windows.count] }
     }
-    let windows = Windows::new(trace.span().0);
-    let seconds = windows.window_ns as f64 / 1e9;
-    let mut counted = vec![([0u64; Op::ALL.len()], 0u64); windows.count];
-    for index in 0..trace.count() {
-        let window = &mut counted[windows.of(trace.due[index])];
-        window.0[trace.op[index] as usize] += 1;
-        if matches!(trace.op[index], Op::Read | Op::Write) {
-            window.1 += u64::from(trace.len[index]);
+
+    fn add(&mut self, trace: &Trace) {
+        for index in 0..trace.count() {
+            let window = &mut self.counted[self.windows.of(trace.due[index])];
+            window.0[trace.op[index] as usize] += 1;
+            if matches!(trace.op[index], Op::Read | Op::Write) {
+                window.1 += u64::from(trace.len[index]);
+            }
         }
     }
-    let series = counted.iter().enumerate().map(|(index, (counts, bytes))| RateWindow {
-        at_s: windows.start_s(index),
-        reads_per_s: counts[Op::Read as usize] as f64 / seconds,
-        writes_per_s: counts[Op::Write as usize] as f64 / seconds,
-        flushes_per_s: counts[Op::Flush as usize] as f64 / seconds,
-        bytes_per_s: *bytes as f64 / seconds,
-    });
-    series.collect()
+
+    fn finish(self) -> Vec<RateWindow> {
+        let seconds = self.windows.window_ns as f64 / 1e9;
+        let series = self.counted.iter().enumerate().map(|(index, (counts, bytes))| RateWindow {
+            at_s: self.windows.start_s(index),
+            reads_per_s: counts[Op::Read as usize] as f64 / seconds,
+            writes_per_s: counts[Op::Write as usize] as f64 / seconds,
+            flushes_per_s: counts[Op::Flush as usize] as f64 / seconds,
+            bytes_per_s: *bytes as f64 / seconds,
+        });
+        series.collect()
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stats::Histogram;
 
-use crate::{Op, Trace};
+use crate::{Op, Stream, Trace};
 
 /// Sizes told apart for each operation: the most frequent ones.
 const SIZES: usize = 8;
@@ -61,43 +61,63 @@ impl ServiceTimes {
     }
 }
 
-/// Counts the service times; `None` where the trace holds none.
-pub(super) fn service(trace: &Trace) -> Option<Service> {
-    let service = trace.service.as_ref().filter(|service| !service.is_empty())?;
-    let mut sizes: BTreeMap<(Op, u32), u64> = BTreeMap::new();
+/// Requests by operation and size.
+pub(super) type Sizes = BTreeMap<(Op, u32), u64>;
+
+/// Counts the requests of `trace` by operation and size.
+pub(super) fn count_sizes(trace: &Trace, sizes: &mut Sizes) {
     for (&op, &len) in trace.op.iter().zip(&trace.len) {
         *sizes.entry((op, len)).or_default() += 1;
     }
-    let frequent = frequent(&sizes);
-    let mut by_op: BTreeMap<Op, Histogram> = BTreeMap::new();
-    let mut by_size: BTreeMap<(Op, u32), Histogram> = BTreeMap::new();
-    let mut by_stream: BTreeMap<(u16, Op), Histogram> = BTreeMap::new();
-    for (index, &ns) in service.iter().enumerate() {
-        let (op, size, stream) = (trace.op[index], trace.len[index], trace.stream[index]);
-        by_op.entry(op).or_default().record(ns);
-        if frequent.contains(&(op, size)) {
-            by_size.entry((op, size)).or_default().record(ns);
-        }
-        if trace.streams.len() > 1 {
-            by_stream.entry((stream, op)).or_default().record(ns);
+}
+
+/// Counts while requests with service times go by.
+pub(super) struct Gather {
+    frequent: Vec<(Op, u32)>,
+    by_op: BTreeMap<Op, Histogram>,
+    by_size: BTreeMap<(Op, u32), Histogram>,
+    by_stream: BTreeMap<(u16, Op), Histogram>,
+}
+
+impl Gather {
+    /// Of a trace with these sizes.
+    pub(super) fn new(sizes: &Sizes) -> Self {
+        let (by_op, by_size, by_stream) = Default::default();
+        Self { frequent: frequent(sizes), by_op, by_size, by_stream }
+    }
+
+    pub(super) fn add(&mut self, trace: &Trace) {
+        for (index, &ns) in trace.service.iter().flatten().enumerate() {
+            let (op, size, stream) = (trace.op[index], trace.len[index], trace.stream[index]);
+            self.by_op.entry(op).or_default().record(ns);
+            if self.frequent.contains(&(op, size)) {
+                self.by_size.entry((op, size)).or_default().record(ns);
+            }
+            if trace.streams.len() > 1 {
+                self.by_stream.entry((stream, op)).or_default().record(ns);
+            }
         }
     }
-    let name = |stream: u16| trace.streams[usize::from(stream)].name.clone();
-    Some(Service {
-        by_op: by_op.iter().map(|(op, times)| ServiceTimes::of(*op, times)).collect(),
-        by_size: by_size
-            .iter()
-            .map(|((op, size), times)| (*size, ServiceTimes::of(*op, times)))
-            .collect(),
-        by_stream: by_stream
-            .iter()
-            .map(|((stream, op), times)| (name(*stream), ServiceTimes::of(*op, times)))
-            .collect(),
-    })
+
+    pub(super) fn finish(self, streams: &[Stream]) -> Service {
+        let name = |stream: u16| streams[usize::from(stream)].name.clone();
+        let by_op = self.by_op.iter();
+        let by_size = self.by_size.iter();
+        let by_stream = self.by_stream.iter();
+        Service {
+            by_op: by_op.map(|(op, times)| ServiceTimes::of(*op, times)).collect(),
+            by_size: by_size
+                .map(|((op, size), times)| (*size, ServiceTimes::of(*op, times)))
+                .collect(),
+            by_stream: by_stream
+                .map(|((stream, op), times)| (name(*stream), ServiceTimes::of(*op, times)))
+                .collect(),
+        }
+    }
 }
 
 /// The most frequent sizes of reads and of writes; flushes and trims are not told apart by size.
-fn frequent(sizes: &BTreeMap<(Op, u32), u64>) -> Vec<(Op, u32)> {
+fn frequent(sizes: &Sizes) -> Vec<(Op, u32)> {
     let mut chosen = Vec::new();
     for op in [Op::Read, Op::Write] {
         let mut of_op: Vec<_> = sizes.iter().filter(|((other, _), _)| *other == op).collect();
@@ -110,14 +130,13 @@ fn frequent(sizes: &BTreeMap<(Op, u32), u64>) -> Vec<(Op, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Request, Stream};
+    use crate::Request;
     use units::{Bytes, Nanos};
 
     #[test]
     fn times_are_counted_by_operation_size_and_stream() {
         let streams = ["data", "log"].map(|name| Stream { name: name.to_owned() }).to_vec();
         let mut trace = Trace { streams, ..Trace::default() };
-        assert_eq!(service(&trace), None);
         // (operation, bytes, stream, service): ten reads of 4 KiB, one of 8, two log writes.
         let reads = (1..=10).map(|at| (Op::Read, 4096, 0, at * 100));
         let others = [(Op::Read, 8192, 0, 5_000), (Op::Write, 512, 1, 30), (Op::Write, 512, 1, 50)];
@@ -128,7 +147,11 @@ mod tests {
             times.push(ns);
         }
         trace.service = Some(times);
-        let found = service(&trace).expect("there are service times");
+        let mut sizes = Sizes::default();
+        count_sizes(&trace, &mut sizes);
+        let mut gather = Gather::new(&sizes);
+        gather.add(&trace);
+        let found = gather.finish(&trace.streams);
         let counts = |of: &[ServiceTimes]| of.iter().map(|t| (t.op, t.count)).collect::<Vec<_>>();
         assert_eq!(counts(&found.by_op), [(Op::Read, 11), (Op::Write, 2)]);
         let reads = found.by_op[0];

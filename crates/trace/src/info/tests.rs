@@ -170,3 +170,47 @@ fn long_walks_say_where_they_are_and_can_be_stopped() {
     let (finished, done) = watch(2);
     assert!(!finished && done.len() == 2, "{done:?}");
 }
+
+/// A trace that is handed over in parts of this many requests.
+struct Cut(Trace, usize);
+
+impl Parts<Infallible> for Cut {
+    fn outline(&self) -> crate::Outline {
+        Parts::<Infallible>::outline(&self.0)
+    }
+
+    fn each(&self, take: &mut dyn FnMut(&Trace) -> ControlFlow<()>) -> Result<(), Infallible> {
+        for start in (0..self.0.count()).step_by(self.1) {
+            let mut part = Trace { streams: self.0.streams.clone(), ..Trace::default() };
+            part.extend_rows(&self.0, start..(start + self.1).min(self.0.count()));
+            if take(&part).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// More streams than are followed at once, and service times.
+#[test]
+fn a_trace_in_parts_is_the_same_trace() {
+    let mut trace = oltp_like(&OltpLike { transactions: 1_500, ..OltpLike::default() });
+    let count = trace.count() as u64;
+    trace.service = Some((0..count).map(|index| 90_000 + index * 7919 % 3_000_000).collect());
+    let check = |trace: &Trace| {
+        let whole = characterise(trace);
+        for size in [777, 5_000] {
+            let cut = Cut(trace.clone(), size);
+            let Ok(found) = characterise_parts(&cut, Options::default(), &Quiet);
+            assert_eq!(found.as_ref(), Some(&whole), "parts of {size}");
+        }
+    };
+    check(&trace);
+    trace.streams = (0..150).map(|at| Stream { name: format!("asu{at}") }).collect();
+    trace.stream.iter_mut().enumerate().for_each(|(at, stream)| *stream = (at % 147) as u16);
+    check(&trace);
+    trace.streams.truncate(1);
+    trace.stream.fill(0);
+    trace.service = None;
+    check(&trace);
+}

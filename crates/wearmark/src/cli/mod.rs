@@ -580,14 +580,20 @@ pub struct Validate {
     #[arg(long, short)]
     pub profile: String,
     /// A file to create, a directory to create one in, or a file or block device named twice
-    #[arg(long)]
-    pub target: PathBuf,
+    #[arg(long, required_unless_present = "recorded", conflicts_with = "recorded")]
+    pub target: Option<PathBuf>,
     /// The target again, if what it holds may be overwritten: a file that is there, a block device
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", conflicts_with = "recorded")]
     pub i_will_lose_data: Option<PathBuf>,
-    /// Replay no more than this much of the trace
-    #[arg(long, default_value = "25s")]
-    pub duration: Nanos,
+    /// Compare with the response times that the trace holds; replay nothing
+    #[arg(long)]
+    pub recorded: bool,
+    /// Take no more than this much of the trace; 25s where it is replayed
+    #[arg(long)]
+    pub duration: Option<Nanos>,
+    /// Write a page with distributions and errors by class
+    #[arg(long, value_name = "FILE", requires = "recorded")]
+    pub html: Option<PathBuf>,
     /// Seed of the simulated noise
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

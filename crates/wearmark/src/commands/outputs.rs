@@ -144,6 +144,7 @@ fn files(command: &Command) -> Files<'_> {
         Command::Sim(sim) => input(&sim.input)
             .and(Kind::Page, sim.html.as_ref())
             .and(Kind::Timeline, sim.timeline.as_ref()),
+        Command::Validate(asked) => input(&asked.input).and(Kind::Page, asked.html.as_ref()),
         Command::Papers(asked) => Files::default().and(Kind::Page, asked.html.as_ref()),
         Command::Predict(asked) => Files::default().and(Kind::Page, asked.html.as_ref()),
         Command::Oltp(Oltp::Run(run)) => {

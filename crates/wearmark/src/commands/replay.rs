@@ -8,9 +8,10 @@ use io::target::TargetSpec;
 use probe::replay::{Certificate, Mode, ReplayOptions, Replayed};
 use report::format;
 use study::profiles::read_device;
+use study::recorded;
 use study::stages::replay::{first, mode};
 use study::validation::{self, Sides};
-use units::Rate;
+use units::{Nanos, Rate};
 
 use super::trace::input::read;
 use super::{Context, Outcome, output};
@@ -122,13 +123,50 @@ fn certificate(certificate: &Certificate) -> String {
     )
 }
 
+/// Part of a trace that is replayed where nothing is said.
+const REPLAYED: Nanos = Nanos(25_000_000_000);
+
 /// `wearmark validate`
 pub fn validate(arguments: &cli::Validate, context: &Context) -> anyhow::Result<Outcome> {
-    let trace = first(read(&arguments.input, context)?.trace, arguments.duration);
+    match &arguments.target {
+        Some(at) => against_replays(arguments, at, context),
+        None => against_recording(arguments, context),
+    }
+}
+
+fn against_recording(arguments: &cli::Validate, context: &Context) -> anyhow::Result<Outcome> {
+    let profile = read_device(&arguments.profile)?;
+    let mut trace = read(&arguments.input, context)?.trace;
+    if let Some(duration) = arguments.duration {
+        trace = first(trace, duration);
+    }
+    let Some(found) = recorded::compare(&profile, &trace, arguments.seed, &context.view)? else {
+        return Ok(Outcome::Interrupted);
+    };
+    if let Some(path) = &arguments.html {
+        let page = report::html(&recorded::page(&found, &trace.origin.source));
+        study::run_dir::write_atomically(path, page.as_bytes())?;
+    }
+    if context.json {
+        output::json(&found)?;
+    } else {
+        let (rows, note) = recorded::text(&found);
+        output::print(&format!("{}\n{note}\n", output::table(&rows)))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+fn against_replays(
+    arguments: &cli::Validate,
+    at: &Path,
+    context: &Context,
+) -> anyhow::Result<Outcome> {
+    let duration = arguments.duration.unwrap_or(REPLAYED);
+    let trace = first(read(&arguments.input, context)?.trace, duration);
     let profile = read_device(&arguments.profile)?;
     let mut runs = Vec::new();
     for _ in 0..2 {
-        let target = target(&arguments.target, arguments.i_will_lose_data.as_deref());
+        let target = target(at, arguments.i_will_lose_data.as_deref());
         let options = ReplayOptions { mode: mode(&trace), ..ReplayOptions::new(target) };
         let replayed = replay_once(&trace, &options, context)?;
         if context.view.cancelled() {

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 
+use ::trace::{Parts, Trace};
 use host::FileLayer;
 use report::Page;
 use serde::Serialize;
@@ -9,7 +10,7 @@ use study::compare::{Compared, Comparison, Simulated, compare, page, text, write
 use study::host_stack::{self, Devices, Host};
 use study::profiles::read_device;
 
-use super::trace::input::read;
+use super::trace::input::{in_parts, read};
 use super::{Context, Outcome, output};
 use crate::cli::Sim;
 use crate::failure::Advice;
@@ -37,7 +38,13 @@ struct Stack {
 /// Simulates the trace on every profile, below every host.
 pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     let stacks = stacks(arguments)?;
-    let calls = read(&arguments.input, context)?.trace;
+    // What a file system makes of calls is made in memory.
+    let in_memory = stacks.iter().any(|stack| stack.files.is_some());
+    let stored = if in_memory { None } else { in_parts(&arguments.input) };
+    let calls = match &stored {
+        Some(stored) => Trace { origin: stored.outline().origin, ..Trace::default() },
+        None => read(&arguments.input, context)?.trace,
+    };
     let window = arguments.timeline.is_some().then_some(&arguments.timeline_window);
     let (mut all, mut hosts) = (Compared::default(), Vec::new());
     for stack in &stacks {
@@ -50,9 +57,13 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
             physical = Some(trace);
             hosts.push(Host { name: stack.name.clone(), account });
         }
-        let trace = physical.as_ref().unwrap_or(&calls);
+        let parts: &dyn Parts<formats::Error> = match (&physical, &stored) {
+            (Some(trace), _) => trace,
+            (None, Some(stored)) => stored,
+            (None, None) => &calls,
+        };
         let comparison = Comparison {
-            trace,
+            trace: parts,
             targets: &stack.devices,
             seed: arguments.seed,
             closed: arguments.closed,
@@ -64,6 +75,13 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
         };
         let compared = compare(&comparison, &context.view)?;
         if let Some(path) = &arguments.timeline {
+            let collected;
+            let trace = if let Some(trace) = parts.whole() {
+                trace
+            } else {
+                collected = formats::collect(parts, u64::MAX)?;
+                &collected
+            };
             write_timeline(path, &compared, trace)?;
         }
         all.devices.extend(compared.devices);

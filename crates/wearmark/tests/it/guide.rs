@@ -49,6 +49,17 @@ fn spc() -> String {
     (0..2000).map(line).collect()
 }
 
+/// 1,000 requests in the form of the MSR traces, with response times of some milliseconds.
+fn msr() -> String {
+    let line = |at: u64| {
+        let (time, offset) = (128_166_372_000_000_000 + at * 200_000, at * 7919 % 5000 * 4096);
+        let (op, response) =
+            if at.is_multiple_of(3) { ("Write", 30_000) } else { ("Read", 80_000) };
+        format!("{time},hm,0,{op},{offset},4096,{}\n", response + at * 31 % 977)
+    };
+    (0..1000).map(line).collect()
+}
+
 /// The SQL files of a page, as [`files`] has its TOML files.
 fn sql_files(page: &str, directory: &Path) {
     let blocks = page.split("```sql\n-- ").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -93,6 +104,7 @@ fn the_guide_to_own_transactions_runs() {
 fn the_guide_to_traces_runs() {
     let dir = place();
     fs::write(dir.path().join("mytrace.spc"), spc()).unwrap();
+    fs::write(dir.path().join("recorded.csv"), msr()).unwrap();
     let commands = commands(include_str!("../../../../docs/guide/traces.md"));
     assert!(commands.len() >= 8, "{commands:?}");
     for command in &commands {

@@ -8,6 +8,7 @@ mod fleet;
 mod full_disk;
 mod guide;
 mod host;
+mod long_traces;
 mod main_job;
 mod mistakes;
 mod oltp;

@@ -41,6 +41,18 @@ fn an_impossible_profile_says_which_field_and_line() {
 }
 
 #[test]
+fn a_recording_without_times_or_a_replay_without_target_is_refused() {
+    let dir = place();
+    fs::write(dir.path().join("t.spc"), "0,0,4096,W,0.000001\n0,8,4096,W,0.000002\n").unwrap();
+    let validate = ["validate", "t.spc", "-p", "intel-x25-e"];
+    refused(dir.path(), &[&validate[..], &["--recorded"]].concat(), "holds no response times");
+    let both = [&validate[..], &["--recorded", "--target", "x"]].concat();
+    assert_eq!(run(dir.path(), &both).code, Some(2));
+    assert_eq!(run(dir.path(), &validate).code, Some(2));
+    assert_eq!(listing(dir.path()), ["t.spc"]);
+}
+
+#[test]
 fn a_directory_where_a_file_belongs_is_refused() {
     let dir = place();
     fs::create_dir(dir.path().join("d")).unwrap();

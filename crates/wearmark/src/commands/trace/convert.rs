@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use formats::Format;
 use formats::notes::Counted;
-use trace::Trace;
+use formats::{Error, Format};
+use trace::{Parts, Trace};
 
 use super::input;
 use crate::cli::Convert;
@@ -13,6 +13,9 @@ use crate::failure::Advice;
 
 /// Reads a trace and writes it in another format.
 pub fn run(arguments: &Convert, context: &Context) -> anyhow::Result<()> {
+    if let Some(stored) = input::in_parts(&arguments.input) {
+        return output::print(&save(&stored, &arguments.output, arguments.to)?);
+    }
     let trace = input::read(&arguments.input, context)?.trace;
     write(&trace, &arguments.output, arguments.to)
 }
@@ -23,9 +26,10 @@ pub fn write(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result
 }
 
 /// Writes a trace in the format given, or that the name says, and says so and what was not kept.
-pub fn save(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<String> {
+pub fn save(trace: &dyn Parts<Error>, to: &Path, format: Option<Format>) -> anyhow::Result<String> {
     let losses = store(trace, to, format)?;
-    let mut text = format!("{} requests written to {}\n", trace.count(), to.display());
+    let requests = trace.outline().requests;
+    let mut text = format!("{requests} requests written to {}\n", to.display());
     for loss in losses {
         text.push_str(&format!("not kept: {} ({})\n", loss.what, loss.count));
     }
@@ -36,7 +40,11 @@ pub fn save(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<
 ///
 /// # Errors
 /// A name that says no format; a format that is not written; a place that cannot be written.
-pub fn store(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result<Vec<Counted>> {
+pub fn store(
+    trace: &dyn Parts<Error>,
+    to: &Path,
+    format: Option<Format>,
+) -> anyhow::Result<Vec<Counted>> {
     let named = match to.extension().and_then(|extension| extension.to_str()) {
         Some("parquet") => Some(Format::Own),
         Some("spc") => Some(Format::Spc),
@@ -48,5 +56,8 @@ pub fn store(trace: &Trace, to: &Path, format: Option<Format>) -> anyhow::Result
             "end it in .parquet or .spc, or name the format with --to",
         ));
     };
-    Ok(formats::write(trace, to, format)?)
+    Ok(match trace.whole() {
+        Some(trace) => formats::write(trace, to, format)?,
+        None => formats::write_parts(trace, to, format)?,
+    })
 }

@@ -6,7 +6,8 @@ use events::{Ending, Event, Sink};
 use formats::Reading;
 use report::format;
 use study::page::trace::{Place, page, screen};
-use trace::info::{Info, Options, StreamInfo, characterise_with};
+use trace::info::{Info, Options, StreamInfo, characterise_parts, characterise_with};
+use trace::{Origin, Parts};
 
 use super::input;
 use crate::cli::TraceInfo;
@@ -17,18 +18,22 @@ const STREAMS_SHOWN: usize = 6;
 
 /// Prints what is in a trace.
 pub fn run(arguments: &TraceInfo, context: &Context) -> anyhow::Result<Outcome> {
-    let reading = input::read(&arguments.input, context)?;
-    let started = Instant::now();
     let options = Options { full: arguments.full };
-    let Some(info) = characterise_with(&reading.trace, options, &context.view) else {
-        return Ok(Outcome::Interrupted);
+    let (started, found, place) = if let Some(stored) = input::in_parts(&arguments.input) {
+        let title = formats::Format::Own.title();
+        let place = place(arguments, title, &stored.outline().origin);
+        (Instant::now(), characterise_parts(&stored, options, &context.view)?, place)
+    } else {
+        let Reading { trace, detected, .. } = input::read(&arguments.input, context)?;
+        let place = place(arguments, detected.format.title(), &trace.origin);
+        (Instant::now(), characterise_with(&trace, options, &context.view), place)
     };
+    let Some(info) = found else { return Ok(Outcome::Interrupted) };
     let elapsed_s = started.elapsed().as_secs_f64();
     if elapsed_s > 2.0 {
         let (stage, ending) = ("info".to_owned(), Ending::Complete);
         context.view.emit(Event::Done { stage, elapsed_s, ending });
     }
-    let place = place(arguments, &reading);
     if let Some(file) = &arguments.html {
         let html = report::html(&page(&info, &place));
         study::run_dir::write_atomically(file, html.as_bytes())?;
@@ -50,12 +55,11 @@ pub fn run(arguments: &TraceInfo, context: &Context) -> anyhow::Result<Outcome> 
     Ok(Outcome::Fine)
 }
 
-fn place(arguments: &TraceInfo, reading: &Reading) -> Place {
-    let origin = &reading.trace.origin;
+fn place(arguments: &TraceInfo, format: &str, origin: &Origin) -> Place {
     let facts = origin.facts.iter().map(|(name, value)| (name.clone(), value.clone()));
     Place {
         file: arguments.input.trace.display().to_string(),
-        format: reading.detected.format.title().to_owned(),
+        format: format.to_owned(),
         source: origin.source.clone(),
         facts: facts.collect(),
     }

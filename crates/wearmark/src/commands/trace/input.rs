@@ -1,6 +1,7 @@
 //! Reading a trace for any command that takes one: options, what was understood, warnings.
 
 use events::{Sink, Warning};
+use formats::own::Stored;
 use formats::{Notes, ReadOptions, Reading, Stop};
 
 use crate::cli::{self, NumericOp, TraceInput};
@@ -23,6 +24,22 @@ pub fn read(arguments: &TraceInput, context: &Context) -> anyhow::Result<Reading
         context.view.emit(events::Event::Warning(warning.clone()));
     }
     Ok(reading)
+}
+
+/// From how many requests on a trace of our own format is read in parts: below, the whole takes no
+/// more memory than is always there.
+const IN_PARTS: u64 = 4 << 20;
+
+/// A trace of our own format that is too long to be taken into memory, open to be read in parts.
+/// `None` for every other trace, and where bad records are to be left out: those are [`read`].
+pub fn in_parts(arguments: &TraceInput) -> Option<Stored> {
+    let cli::Reading { format, lenient, .. } = arguments.reading;
+    let is_own = format.is_none_or(|format| format == formats::Format::Own);
+    if !is_own || lenient || !arguments.trace.is_file() {
+        return None;
+    }
+    // What is wrong with a file is said when it is read.
+    Stored::open(&arguments.trace).ok().filter(|stored| stored.requests() >= IN_PARTS)
 }
 
 fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
