@@ -220,7 +220,7 @@ fn simulate(trace: &Trace, asked: &Simulate) -> Result<Answer, Refusal> {
         ));
     }
     let played = play(trace, asked)?;
-    sim::check_extent(profile.capacity(), &played).map_err(|error| Refusal::of(&error))?;
+    sim::check_extent(profile.capacity(), 0, &played).map_err(|error| Refusal::of(&error))?;
     let mut device = model::device(&profile, asked.seed);
     Ok(found(&profile, &sim::replay(device.as_mut(), &played), assumed))
 }
