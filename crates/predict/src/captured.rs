@@ -95,6 +95,8 @@ pub struct Start {
     pub reads: Vec<(u64, u64)>,
     /// Mean size of these reads, bytes.
     pub read_bytes: u32,
+    /// Transactions and bytes of log likewise; empty where the server does not tell.
+    pub log_bytes: Vec<(u64, u64)>,
     /// Reads of the disk by kind during the warm-up, in stretches that follow one another.
     pub by_kind: Vec<KindReads>,
 }

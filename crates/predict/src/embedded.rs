@@ -160,6 +160,7 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         measure_ns: captured.measure_ns,
         reads: Vec::new(),
         read_bytes: 0,
+        log_bytes: Vec::new(),
         by_kind: Vec::new(),
     };
     let templates = if measured.count() == 0 { all.clone() } else { measured };

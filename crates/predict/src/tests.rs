@@ -290,6 +290,7 @@ fn empty_caches_are_filled_by_transactions_and_not_by_time() {
         measure_ns: 10_000_000 * US,
         reads: reads.to_vec(),
         read_bytes: 8192,
+        log_bytes: Vec::new(),
         by_kind: Vec::new(),
     });
     let learned = learn(&captured).unwrap();
@@ -329,6 +330,7 @@ fn kinds_read_what_the_disk_read_for_them() {
             measure_ns: 10_000_000 * US,
             reads: reads.to_vec(),
             read_bytes: 8192,
+            log_bytes: Vec::new(),
             by_kind: by_kind.to_vec(),
         });
         let learned = learn(&captured).unwrap();
@@ -349,6 +351,32 @@ fn kinds_read_what_the_disk_read_for_them() {
     );
 }
 
+/// 100 transactions in each tenth of a second, ten of them before the measurement. The first 500
+/// write 4,000 bytes of log each, the next 500 half of that, those of the measurement 1,000.
+#[test]
+fn whole_pages_make_the_log_of_the_first_transactions_longer() {
+    let mut captured = captured();
+    let bytes = |upto: u64| {
+        4_000 * upto.min(500)
+            + 1_000 * (2 * upto.clamp(500, 1_000) - 1_000)
+            + 1_000 * (upto.max(1_000) - 1_000)
+    };
+    captured.start = Some(Start {
+        warmup_ns: 1_000_000 * US,
+        measure_ns: 10_000_000 * US,
+        reads: Vec::new(),
+        read_bytes: 8192,
+        log_bytes: (1..=110).map(|look| (100 * look, bytes(100 * look))).collect(),
+        by_kind: Vec::new(),
+    });
+    let warming = learn(&captured).unwrap().warming.unwrap();
+    let of = |number: u64| warming.log.iter().find(|(upto, _)| *upto > number).unwrap().1;
+    assert_eq!([0, 499, 500, 999, 1_000, 10_000].map(of), [4.0, 4.0, 2.0, 2.0, 1.0, 1.0]);
+    assert!(warming.extra_reads.is_empty());
+    captured.start = captured.start.map(|start| Start { log_bytes: Vec::new(), ..start });
+    assert_eq!(learn(&captured).unwrap().warming, None);
+}
+
 /// A run of a slow device holds few transactions: it is simulated several times, and the interval
 /// says how far one run may lie from the others.
 #[test]
@@ -359,6 +387,7 @@ fn a_short_run_is_repeated() {
         measure_ns: 10_000_000 * US,
         reads: vec![(10_000, 20_000)],
         read_bytes: 8192,
+        log_bytes: Vec::new(),
         by_kind: Vec::new(),
     });
     let learned = learn(&captured).unwrap();

@@ -35,13 +35,39 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
     }
     let bytes = start.read_bytes.max(512);
     let by_kind = by_kind(start, templates, captured.kinds.len());
-    (!extra_reads.is_empty()).then(|| Warming {
+    let log = log(start);
+    (!extra_reads.is_empty() || !log.is_empty()).then(|| Warming {
         extra_reads,
         by_kind,
         class,
         bytes,
         span: captured.span_of_reads().max(u64::from(bytes)),
+        log,
     })
+}
+
+/// Bytes of log per transaction over those of the measurement, which the templates have. A page
+/// that changes for the first time after a checkpoint is logged whole (`full_page_writes`): the
+/// fewer transactions came before, the more such pages there are.
+fn log(start: &Start) -> Vec<(u64, f64)> {
+    let Some(&last) = start.log_bytes.last() else { return Vec::new() };
+    // The looks are a tenth of a second apart, over warm-up and measurement.
+    let looks = start.log_bytes.len() as u64;
+    let whole_ns = (start.warmup_ns + start.measure_ns).max(1);
+    let first = (looks * start.warmup_ns / whole_ns) as usize;
+    let begin = first.checked_sub(1).map_or((0, 0), |at| start.log_bytes[at]);
+    let per =
+        |from: (u64, u64), to: (u64, u64)| (to.1 - from.1) as f64 / (to.0 - from.0).max(1) as f64;
+    let usual = per(begin, last);
+    let mut found = Vec::new();
+    let mut from = (0, 0);
+    for &to in &start.log_bytes {
+        if usual > 0.0 && to.0 >= (from.0 + STRETCH).max((from.0 as f64 * GROWTH) as u64) {
+            found.push((to.0, per(from, to) / usual));
+            from = to;
+        }
+    }
+    found
 }
 
 /// Reads of each kind over those of a mean transaction: as seen during the warm-up, and after it

@@ -141,6 +141,31 @@ impl Between<'_> {
     }
 }
 
+/// How far a server's log has come, asked again and again over one connection.
+pub struct LogPosition(crate::postgresql::Connection);
+
+impl LogPosition {
+    /// `None` for MariaDB, whose log grows by the same for each transaction: it protects pages
+    /// from torn writes elsewhere.
+    ///
+    /// # Errors
+    /// No server there.
+    pub fn ask(system: System, login: &Login) -> Result<Option<Self>, Error> {
+        match system {
+            System::Postgresql => Ok(Some(Self(crate::postgresql::Connection::connect(login)?))),
+            System::Mariadb => Ok(None),
+        }
+    }
+
+    /// Bytes that were inserted since the log began.
+    ///
+    /// # Errors
+    /// A server that has gone.
+    pub fn bytes(&mut self) -> Result<u64, Error> {
+        postgresql::log_position(&mut self.0)
+    }
+}
+
 /// What can be neither controlled nor seen on a server that is not a private instance, in sentences
 /// for a report.
 pub fn limits(login: &Login) -> Vec<String> {

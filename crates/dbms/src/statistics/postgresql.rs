@@ -96,6 +96,11 @@ fn text(connection: &mut Connection, sql: &str) -> Result<String, Error> {
     Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()?).unwrap_or_default())
 }
 
+pub(super) fn log_position(connection: &mut Connection) -> Result<u64, Error> {
+    let sql = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
+    Ok(number(&text(connection, sql)?))
+}
+
 pub(super) fn activity(between: &Between<'_>) -> Activity {
     let either = |old: &[&str], new: &[&str]| between.grew(old).or_else(|| between.grew(new));
     // Rows of pg_stat_io by their tail: `object.context.column`. Context `init` is the zeroing of

@@ -66,6 +66,8 @@ pub(super) struct Actor {
     pub(super) keys: Vec<u32>,
     /// Reads that it makes because caches are empty still.
     pub(super) extra_reads: u32,
+    /// Factor on what it writes to the log, for the same reason.
+    pub(super) log: f64,
 }
 
 /// A background task.
@@ -97,7 +99,6 @@ pub(super) struct Engine<'a> {
     pub(super) rng: Rng,
     /// Transactions that began.
     pub(super) started: u64,
-    /// By kind: extra reads of transactions so far that were no whole one.
     /// Those whom a release of the log wakes.
     pub(super) woken: Vec<u32>,
 }
@@ -120,7 +121,7 @@ impl<'a> Engine<'a> {
             setup,
             now: 0,
             events: Events::default(),
-            actors: vec![Actor { then: Then::Rest, ..Actor::default() }; count],
+            actors: vec![Actor { then: Then::Rest, log: 1.0, ..Actor::default() }; count],
             tasks,
             processors: Processors::new(&setup.processors, count),
             locks: Locks::new(&setup.locks),
@@ -346,7 +347,10 @@ impl<'a> Engine<'a> {
                 self.issue(id, Wait::Write, (class, Op::Flush), (0, 0));
                 return Next::Wait;
             }
-            Step::Insert(bytes) => actor.position = self.log.insert(bytes, &mut self.rng),
+            Step::Insert(bytes) => {
+                let bytes = (f64::from(bytes) * actor.log).max(1.0) as u32;
+                actor.position = self.log.insert(bytes, &mut self.rng);
+            }
             Step::Checkpoint => self.log.checkpoint(),
             Step::Commit => self.commit(id),
         }

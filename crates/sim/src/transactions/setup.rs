@@ -246,6 +246,10 @@ pub struct Warming {
     pub bytes: u32,
     /// Reads fall anywhere below this offset, with equal probability.
     pub span: u64,
+    /// Up to which transaction, and by which factor until then each writes more log than its
+    /// template does: whole pages, the first time that one is changed after a checkpoint. Rising;
+    /// the last factor holds beyond it.
+    pub log: Vec<(u64, f64)>,
 }
 
 impl Warming {
@@ -258,12 +262,20 @@ impl Warming {
         mean * share.copied().unwrap_or(1.0)
     }
 
+    /// Factor on the log of transaction number `number`.
+    pub(super) fn log(&self, number: u64) -> f64 {
+        let at = self.log.partition_point(|(upto, _)| *upto <= number);
+        self.log.get(at).or(self.log.last()).map_or(1.0, |(_, factor)| *factor)
+    }
+
     fn check(&self, classes: usize, kinds: usize) -> Result<(), Error> {
         let rises = self.extra_reads.windows(2).all(|pair| pair[0].0 < pair[1].0)
+            && self.log.windows(2).all(|pair| pair[0].0 < pair[1].0)
             && self.by_kind.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let means = self.extra_reads.iter().map(|(_, reads)| reads);
         let shares = self.by_kind.iter().flat_map(|(_, shares)| shares);
-        let sound = means.chain(shares).all(|each| each.is_finite() && *each >= 0.0)
+        let factors = self.log.iter().map(|(_, factor)| factor);
+        let sound = means.chain(shares).chain(factors).all(|each| each.is_finite() && *each >= 0.0)
             && self.by_kind.iter().all(|(_, shares)| shares.len() == kinds);
         if usize::from(self.class) >= classes || self.bytes == 0 || !rises || !sound {
             return Err(Error::Setup("caches fill in a way that cannot be".to_owned()));

@@ -64,7 +64,9 @@ impl Engine<'_> {
         let drawn = self.setup.templates.draw(self.started, &mut self.rng);
         if let Some(warming) = &self.setup.warming {
             let mean = warming.extra(self.started, drawn.kind);
-            self.actors[terminal as usize].extra_reads = self.rng.poisson(mean);
+            let actor = &mut self.actors[terminal as usize];
+            actor.extra_reads = self.rng.poisson(mean);
+            actor.log = warming.log(self.started);
         }
         self.started += 1;
         let actor = &mut self.actors[terminal as usize];

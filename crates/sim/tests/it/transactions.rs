@@ -12,7 +12,7 @@ use profile::linear::{Flush, LinearParameters};
 use sim::transactions::{
     Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
     LockClass, Log, Pace, Path, Processors, Setup, Step, Templates, Think, TransactionOutcome,
-    Wait, transactions,
+    Wait, Warming, transactions,
 };
 use stats::rng::Rng;
 use trace::Op;
@@ -402,6 +402,24 @@ fn page_images_decay() {
     let outcome = run(&setup);
     let expected = 5_000.0 * (1.0 - (-10_000.0f64 / 5_000.0).exp());
     close("images", outcome.log.image_bytes as f64 / 8_000.0, expected, 0.02);
+}
+
+/// Transactions write so much more log the fewer there were before them.
+#[test]
+fn the_log_of_the_first_transactions_is_longer() {
+    let steps = [Step::Cpu(10_000), Step::Insert(100), Step::Commit];
+    let mut setup = setup(1, &[&steps]);
+    setup.length = Length { warmup_ns: 0, measure_ns: 100 * S, max_transactions: 10_000 };
+    setup.warming = Some(Warming {
+        extra_reads: Vec::new(),
+        by_kind: Vec::new(),
+        class: 1,
+        bytes: 512,
+        span: 512,
+        log: vec![(1_000, 10.0), (2_000, 4.0), (3_000, 0.5)],
+    });
+    let expected = 100.0 * (10_000.0 + 4_000.0 + 0.5 * 8_000.0);
+    close("log", run(&setup).log.inserted_bytes as f64, expected, 0.001);
 }
 
 #[test]

@@ -90,11 +90,14 @@ fn start(run: &Run) -> Option<Start> {
         ended += u64::from(*count);
         ended
     });
+    let transactions: Vec<u64> = transactions.collect();
+    let beside = |seen: &[u64]| transactions.iter().copied().zip(seen.iter().copied()).collect();
     let (last, bytes) = (*seen.reads.last()?, *seen.read_bytes.last()?);
     Some(Start {
         warmup_ns: result.options.warmup.0,
         measure_ns: result.options.measure.0,
-        reads: transactions.zip(seen.reads.iter().copied()).collect(),
+        reads: beside(&seen.reads),
+        log_bytes: beside(&seen.log_bytes),
         read_bytes: (bytes / last.max(1)).next_multiple_of(512).min(1 << 20) as u32,
         by_kind: seen.by_kind.clone(),
     })

@@ -9,7 +9,7 @@ use capture::server::{
     Logical, PhysicalCapture, Server, ServerAccounts, ServerCapture, ServerClock, ServerPhysical,
     Sources, Span, System, TransactionIo, attribute,
 };
-use dbms::statistics::{Activity, Statistics};
+use dbms::statistics::{Activity, LogPosition, Statistics};
 use dbms::{Instance, Login, ServerCpu};
 use events::{Event, Sink};
 use oltp::{Options, Phase};
@@ -110,8 +110,10 @@ impl<'a> Watch<'a> {
         match phase {
             Phase::WarmUp => {
                 let server = self.instance.filter(|_| self.capture >= Capture::Database);
-                self.start = server
-                    .and_then(|own| StartWatch::begin(observed(own).as_ref(), &own.files().data));
+                self.start = server.and_then(|own| {
+                    let log = LogPosition::ask(self.system, &self.login).ok().flatten();
+                    StartWatch::begin(observed(own).as_ref(), log, &own.files().data)
+                });
             }
             Phase::Measurement => {
                 self.start.iter_mut().for_each(StartWatch::warmed_up);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use capture::diskstats::DiskCounter;
 use capture::server::{Class, Logical, Options, Server, ServerCapture, Span, attribute};
+use dbms::statistics::LogPosition;
 use predict::KindReads;
 use serde::{Deserialize, Serialize};
 use trace::Op;
@@ -26,7 +27,10 @@ pub struct StartReads {
     pub reads: Vec<u64>,
     /// Their bytes.
     pub read_bytes: Vec<u64>,
-    /// Those of the warm-up by kind of transaction.
+    /// Bytes of log since the start, at the same moments; empty where the server does not tell.
+    #[serde(default)]
+    pub log_bytes: Vec<u64>,
+    /// Reads of the warm-up by kind of transaction.
     pub by_kind: Vec<KindReads>,
 }
 
@@ -42,12 +46,18 @@ pub(super) struct StartWatch {
 
 impl StartWatch {
     /// Begins; `None` where the file system lies on no disk that can be seen.
-    pub(super) fn begin(server: Option<&Server>, data: &Path) -> Option<Self> {
+    pub(super) fn begin(
+        server: Option<&Server>,
+        mut log: Option<LogPosition>,
+        data: &Path,
+    ) -> Option<Self> {
         let counter = DiskCounter::start(data).ok()?;
         let ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ended);
         let options = Options { client_turns: false, waits: false, processors: false };
         let calls = server.and_then(|server| ServerCapture::start(server, options).ok());
+        let mut position = move || log.as_mut()?.bytes().ok();
+        let first = position();
         let started = Instant::now();
         let disk = std::thread::spawn(move || {
             let mut found = StartReads::default();
@@ -57,6 +67,12 @@ impl StartWatch {
                 let Ok(so_far) = counter.so_far() else { break };
                 found.reads.push(so_far.reads);
                 found.read_bytes.push(so_far.read_sectors * 512);
+                // Once it does not answer, what follows would stand at the wrong moments.
+                if found.log_bytes.len() + 1 == found.reads.len()
+                    && let Some((first, now)) = first.zip(position())
+                {
+                    found.log_bytes.push(now - first);
+                }
                 if seen.load(Ordering::Relaxed) {
                     break;
                 }
@@ -139,7 +155,7 @@ mod tests {
         let file = fs::File::open(&path).unwrap();
         file.sync_all().unwrap();
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-        let Some(watch) = StartWatch::begin(None, dir.path()) else {
+        let Some(watch) = StartWatch::begin(None, None, dir.path()) else {
             return println!("skipped: the file system lies on no disk that can be seen");
         };
         fs::read(&path).unwrap();
