@@ -7,7 +7,13 @@ use crate::captured::{Captured, System};
 
 /// The task that writes data.
 pub(crate) const DATA_WRITES: &str = "data writes";
-/// Requests of one round.
+/// The task that writes the journal of the file system, one request after the other.
+const JOURNAL_WRITES: &str = "journal writes";
+/// Writes that follow each other within this time leave together, ns: a background writer wakes up
+/// every 200 ms (PostgreSQL's `bgwriter_delay`) or second and hands over what it found. A log flush
+/// that comes then waits behind all of them, where a volume allows so many requests a second.
+const TOGETHER_NS: u64 = 5_000_000;
+/// Writes of one round where it is not known when they were made.
 const ROUND: usize = 16;
 /// Most rounds that are kept.
 const MOST_ROUNDS: usize = 4096;
@@ -33,29 +39,41 @@ pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
             rounds: vec![vec![Step::Cpu(ns)]],
         });
     }
-    let writes = match &captured.physical {
+    let (writes, journal) = match &captured.physical {
         Some(physical) => of_disk(captured, physical),
-        None => of_tasks(captured),
+        None => (of_tasks(captured).chunks(ROUND).map(<[Step]>::to_vec).collect(), Vec::new()),
     };
-    let rounds: Vec<Vec<Step>> = writes
-        .chunks(ROUND)
-        .map(|chunk| {
-            let mut steps = chunk.to_vec();
-            steps.push(Step::Flush { class: flush_class });
-            steps
-        })
-        .collect();
-    if !rounds.is_empty() {
-        let pace = Pace::Transactions(count / rounds.len() as f64);
-        let skip = rounds.len().div_ceil(MOST_ROUNDS);
-        let rounds = rounds.into_iter().step_by(skip).collect();
-        tasks.push(Background { name: DATA_WRITES.to_owned(), pace, rounds });
+    // PostgreSQL leaves the syncs of data to its checkpoints; InnoDB's page cleaner syncs what it
+    // wrote (`buf_dblwr_t::flush_buffered_writes_completed`, `fil_flush_file_spaces`).
+    let flush = (captured.system == System::Innodb).then_some(Step::Flush { class: flush_class });
+    let writes = writes.into_iter().map(|burst| sent_together(burst, flush)).collect();
+    for (name, rounds) in [(DATA_WRITES, writes), (JOURNAL_WRITES, journal)] {
+        let rounds: Vec<Vec<Step>> = rounds;
+        if !rounds.is_empty() {
+            let pace = Pace::Transactions(count / rounds.len() as f64);
+            let skip = rounds.len().div_ceil(MOST_ROUNDS);
+            let rounds = rounds.into_iter().step_by(skip).collect();
+            tasks.push(Background { name: name.to_owned(), pace, rounds });
+        }
     }
     tasks
 }
 
-/// Writes that reached the disk, those of the log and of other programs apart.
-fn of_disk(captured: &Captured, physical: &Trace) -> Vec<Step> {
+/// A burst of writes: all leave at once, and the last one is waited for.
+fn sent_together(mut burst: Vec<Step>, flush: Option<Step>) -> Vec<Step> {
+    let before = burst.len().saturating_sub(1);
+    for step in &mut burst[..before] {
+        if let Step::Write { class, bytes, offset } = *step {
+            *step = Step::Send { class, bytes, offset };
+        }
+    }
+    burst.extend(flush);
+    burst
+}
+
+/// Writes that reached the disk, those of the log and of other programs apart: bursts of data, and
+/// the file system's own one by one.
+fn of_disk(captured: &Captured, physical: &Trace) -> (Vec<Vec<Step>>, Vec<Vec<Step>>) {
     let class = |stream: u16| {
         let name = &physical.streams.get(usize::from(stream))?.name;
         let streams = &captured.logical.streams;
@@ -67,11 +85,19 @@ fn of_disk(captured: &Captured, physical: &Trace) -> Vec<Step> {
         .collect();
     // The files may lie anywhere on a large disk; where does not matter, how far apart does.
     let base = kept.iter().map(|(_, at)| physical.offset[*at]).min().unwrap_or(0);
-    let step = |(class, at): (u16, usize)| {
-        let (bytes, offset) = (physical.len[at], physical.offset[at] - base);
-        Step::Write { class, bytes, offset }
+    let step = |(class, at): &(u16, usize)| {
+        let (bytes, offset) = (physical.len[*at], physical.offset[*at] - base);
+        Step::Write { class: *class, bytes, offset }
     };
-    kept.into_iter().map(step).collect()
+    let follows = |one: &(u16, usize), next: &(u16, usize)| {
+        physical.due[next.1].saturating_sub(physical.due[one.1]) < TOGETHER_NS
+    };
+    let is_journal = |(class, _): &(u16, usize)| {
+        captured.logical.streams[usize::from(*class)].name == "filesystem"
+    };
+    let (journal, data): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_journal);
+    let bursts = data.chunk_by(follows).map(|burst| burst.iter().map(step).collect());
+    (bursts.collect(), journal.iter().map(|one| vec![step(one)]).collect())
 }
 
 /// Writes by tasks that serve no client, where the disk was not seen.

@@ -351,6 +351,37 @@ fn kinds_read_what_the_disk_read_for_them() {
     );
 }
 
+/// Three pages leave within a millisecond, one 200 ms later; the file system writes its journal all
+/// the time.
+#[test]
+fn data_leaves_in_bursts_and_the_journal_does_not() {
+    let mut captured = captured();
+    captured.logical.streams = streams(&["data", "log", "filesystem"]);
+    let physical = captured.physical.as_mut().unwrap();
+    let mut requests: Vec<Request> = [0, 400, 900, 200_900]
+        .map(|at| request(at, Op::Write, 8192, 0, at * 8192))
+        .into_iter()
+        .chain((0..100).map(|at| request(at * 2_000, Op::Write, 4096, 2, 0)))
+        .collect();
+    requests.sort_by_key(|request| request.due);
+    *physical = Trace { streams: physical.streams.clone(), ..Trace::default() };
+    requests.iter().for_each(|request| physical.push(*request));
+    let setup = learn(&captured).unwrap().setup;
+    let rounds = |name: &str| {
+        let task = setup.background.iter().find(|task| task.name == name).unwrap();
+        task.rounds.clone()
+    };
+    let send = |at: u64| Step::Send { class: 0, bytes: 8192, offset: at * 8192 };
+    let write = |at: u64| Step::Write { class: 0, bytes: 8192, offset: at * 8192 };
+    let bursts = vec![vec![send(0), send(400), write(900)], vec![write(200_900)]];
+    assert_eq!(rounds("data writes"), bursts);
+    assert_eq!(rounds("journal writes").len(), 100);
+    captured.system = System::Innodb;
+    let setup = learn(&captured).unwrap().setup;
+    let task = setup.background.iter().find(|task| task.name == "data writes").unwrap();
+    assert_eq!(task.rounds[1], vec![write(200_900), Step::Flush { class: 0 }]);
+}
+
 /// 100 transactions in each tenth of a second, ten of them before the measurement. The first 500
 /// write 4,000 bytes of log each, the next 500 half of that, those of the measurement 1,000.
 #[test]

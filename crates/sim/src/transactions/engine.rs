@@ -192,6 +192,9 @@ impl<'a> Engine<'a> {
                 self.charge(actor);
                 self.go(actor);
             }
+            What::IoDone(ticket) if ticket as usize >= self.actors.len() => {
+                self.storage.sent(ticket, self.now);
+            }
             What::IoDone(actor) => {
                 self.charge(actor);
                 self.storage.completed(actor, self.now);
@@ -342,6 +345,12 @@ impl<'a> Engine<'a> {
             Step::Write { class, bytes, offset } => {
                 self.issue(id, Wait::Write, (class, Op::Write), (bytes, offset));
                 return Next::Wait;
+            }
+            Step::Send { class, bytes, offset } => {
+                let path_ns = self.setup.classes[usize::from(class)].path.write.draw(&mut self.rng);
+                let ask = Ask { class, op: Op::Write, bytes, offset, path_ns };
+                let of = &self.setup.classes[usize::from(class)];
+                self.storage.send(ask, of, self.now, &mut self.events);
             }
             Step::Flush { class } => {
                 self.issue(id, Wait::Write, (class, Op::Flush), (0, 0));

@@ -12,7 +12,7 @@ pub(super) enum What {
     Burst(u32),
     /// The first of those who share the processors is done, if this is still the generation.
     Shared(u32),
-    /// The request of an actor completed.
+    /// The request of a ticket completed: that of an actor, or one that nobody waits for.
     IoDone(u32),
     /// A terminal begins a transaction.
     Start(u32),

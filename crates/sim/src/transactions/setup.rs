@@ -387,6 +387,12 @@ impl Setup {
                 Step::Read { class, .. } | Step::Write { class, .. } | Step::Flush { class } => {
                     class
                 }
+                // Transactions may lock, background tasks may not wait.
+                Step::Send { class, .. } if !may_lock => class,
+                Step::Send { .. } => {
+                    let cause = "transactions wait for what they write".to_owned();
+                    return Err(Error::Setup(cause));
+                }
                 Step::Lock(class) => {
                     if usize::from(class) >= self.locks.len() || last >= Some(class) || !may_lock {
                         let cause =

@@ -18,8 +18,11 @@ pub(super) struct Storage<'a> {
     slots: Vec<Slot<'a>>,
     /// Queued devices with requests in work.
     working: usize,
-    /// By actor: what the host adds to its request in work and when that was issued.
+    /// By ticket: what the host adds to a request in work and when that was issued. The first
+    /// tickets are those of the actors, the others of requests that nobody waits for.
     in_work: Vec<InWork>,
+    /// Tickets of the latter that are free.
+    free: Vec<u32>,
     /// By class and operation: requests, bytes, time.
     pub(super) done: Vec<IoOutcome>,
     /// Requests that lay beyond the end of their device.
@@ -72,15 +75,31 @@ impl<'a> Storage<'a> {
             slots: slots.collect(),
             working: 0,
             in_work: vec![InWork::default(); actors],
+            free: Vec::new(),
             done: rows.collect(),
             wrapped: 0,
         }
     }
 
-    /// Issues the one request of an actor; the event of its completion follows.
+    /// Issues a request that nobody waits for; the event of its completion follows.
+    pub(super) fn send(&mut self, ask: Ask, class: &Class, now: u64, events: &mut Events) {
+        let ticket = self.free.pop().unwrap_or_else(|| {
+            self.in_work.push(InWork::default());
+            (self.in_work.len() - 1) as u32
+        });
+        self.issue((ticket, ask), class, now, events);
+    }
+
+    /// Notes that a request that nobody waited for is done.
+    pub(super) fn sent(&mut self, ticket: u32, now: u64) {
+        self.completed(ticket, now);
+        self.free.push(ticket);
+    }
+
+    /// Issues the one request of a ticket; the event of its completion follows.
     pub(super) fn issue(
         &mut self,
-        (actor, ask): (u32, Ask),
+        (ticket, ask): (u32, Ask),
         class: &Class,
         now: u64,
         events: &mut Events,
@@ -98,22 +117,22 @@ impl<'a> Storage<'a> {
         let request = Request { due, offset: Bytes(offset), len, op: ask.op, stream: ask.class };
         let row = usize::from(ask.class) * Op::ALL.len() + ask.op as usize;
         let own = InWork { issued: now, path_ns: ask.path_ns, row, bytes: ask.bytes };
-        self.in_work[actor as usize] = own;
+        self.in_work[ticket as usize] = own;
         if let Some(queued) = slot.device.queued() {
             let arrival = now.max(slot.asked_ns);
             slot.asked_ns = arrival;
-            queued.arrive(Nanos(arrival), u64::from(actor), &request);
+            queued.arrive(Nanos(arrival), u64::from(ticket), &request);
             slot.in_work += 1;
             self.working += usize::from(slot.in_work == 1);
         } else {
             let completion = slot.device.submit(due, &request).0;
-            events.push(completion + ask.path_ns, What::IoDone(actor));
+            events.push(completion + ask.path_ns, What::IoDone(ticket));
         }
     }
 
-    /// Notes that the request of an actor is done for it.
-    pub(super) fn completed(&mut self, actor: u32, now: u64) {
-        let own = self.in_work[actor as usize];
+    /// Notes that the request of a ticket is done.
+    pub(super) fn completed(&mut self, ticket: u32, now: u64) {
+        let own = self.in_work[ticket as usize];
         let row = &mut self.done[own.row];
         row.requests += 1;
         row.bytes += u64::from(own.bytes);

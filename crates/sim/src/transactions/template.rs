@@ -33,6 +33,16 @@ pub enum Step {
         /// Offset in the address space of the class.
         offset: u64,
     },
+    /// Writes to the device of a file class and goes on at once, as the kernel does for pages that
+    /// it writes back. Background tasks only.
+    Send {
+        /// Index of the file class.
+        class: u16,
+        /// Bytes.
+        bytes: u32,
+        /// Offset in the address space of the class.
+        offset: u64,
+    },
     /// Makes the writes of a file class durable and waits for it.
     Flush {
         /// Index of the file class.
@@ -58,7 +68,7 @@ impl Step {
         match self {
             Self::Cpu(ns) | Self::Ask(ns) | Self::Client(ns) => ns > 0,
             Self::Read { .. } | Self::Write { .. } | Self::Flush { .. } | Self::Commit => true,
-            Self::Lock(_) | Self::Insert(_) | Self::Checkpoint => false,
+            Self::Lock(_) | Self::Insert(_) | Self::Send { .. } | Self::Checkpoint => false,
         }
     }
 }

@@ -404,6 +404,41 @@ fn page_images_decay() {
     close("images", outcome.log.image_bytes as f64 / 8_000.0, expected, 0.02);
 }
 
+/// A volume of 1,000 requests a second, and a task that hands over 100 writes at once every 200 ms:
+/// they take half of the rate, and a commit that comes behind them waits for up to 100 ms.
+#[test]
+fn commits_wait_behind_a_burst_of_writes() {
+    let burst = |step: fn(u64) -> Step| (0..100).map(step).collect::<Vec<Step>>();
+    let run = |round: Vec<Step>| {
+        let steps = [Step::Client(4 * MS), Step::Insert(200), Step::Commit];
+        let mut setup = setup(1, &[&steps]);
+        setup.length = Length { warmup_ns: 0, measure_ns: 100 * S, max_transactions: u64::MAX };
+        setup.background = vec![Background {
+            name: "writer".to_owned(),
+            pace: Pace::Every(200 * MS),
+            rounds: vec![round],
+        }];
+        let mut parameters: LinearParameters = constant(0.0);
+        let line = profile::linear::Line { ceiling_iops: Some(1000.0), ..parameters.write[0] };
+        parameters.write = [line; 2];
+        transactions(&mut [Box::new(Linear::new(&parameters, 1))], &setup).unwrap()
+    };
+    let together = run(burst(|at| Step::Send { class: 1, bytes: 4096, offset: at * 8192 }));
+    let row = |outcome: &TransactionOutcome| {
+        let data = outcome.io.iter().find(|row| row.class == "data").unwrap();
+        (data.requests, data.time.quantile(0.5))
+    };
+    let (requests, time) = row(&together);
+    assert!((49_800..=50_000).contains(&requests), "{requests}");
+    close("a write of a burst", time as f64, 50e6, 0.05);
+    let slowest = together.kinds[0].response.max();
+    assert!((90 * MS..=110 * MS).contains(&slowest), "{slowest}");
+    // One after the other, a commit waits for one of them.
+    let apart = run(burst(|at| Step::Write { class: 1, bytes: 4096, offset: at * 8192 }));
+    assert_eq!(row(&apart).0, requests);
+    assert!(apart.kinds[0].response.max() < 10 * MS, "{}", apart.kinds[0].response.max());
+}
+
 /// Transactions write so much more log the fewer there were before them.
 #[test]
 fn the_log_of_the_first_transactions_is_longer() {
@@ -437,6 +472,8 @@ fn impossible_systems_are_refused() {
     assert!(mistake(&|setup| setup.classes[1].device = 1).contains("on no device"));
     assert!(mistake(&|setup| setup.templates.push(0, &[Step::Insert(1)])).contains("no time"));
     assert!(mistake(&|setup| setup.templates.push(1, steps)).contains("no name"));
+    let send = [Step::Cpu(1), Step::Send { class: 1, bytes: 4096, offset: 0 }];
+    assert!(mistake(&|setup| setup.templates.push(0, &send)).contains("wait for what they write"));
     let lock = [Step::Lock(0), Step::Commit];
     assert!(mistake(&|setup| setup.templates.push(0, &lock)).contains("order of their classes"));
     let read = [Step::Read { class: 9, bytes: 1, offset: 0 }];
