@@ -365,7 +365,9 @@ fn data_leaves_in_bursts_and_the_journal_does_not() {
         .collect();
     requests.sort_by_key(|request| request.due);
     *physical = Trace { streams: physical.streams.clone(), ..Trace::default() };
-    requests.iter().for_each(|request| physical.push(*request));
+    for request in &requests {
+        physical.push(*request);
+    }
     let setup = learn(&captured).unwrap().setup;
     let rounds = |name: &str| {
         let task = setup.background.iter().find(|task| task.name == name).unwrap();

@@ -162,6 +162,8 @@ pub(crate) fn execute(
             })
             .collect();
         shared.gate.wait();
+        // Before the clock starts: whoever begins to watch takes a while, and counts from there.
+        (watch.phase)(Phase::WarmUp);
         let users = shared.start(lanes);
         let started_ms = now_ms();
         shared.gate.wait();
@@ -361,7 +363,6 @@ impl Shared<'_> {
         let mut measuring = false;
         let mut interrupted = false;
         let mut ticks = 0u64;
-        (watch.phase)(Phase::WarmUp);
         loop {
             let now = users.now_ns();
             if !measuring && now >= from {

@@ -21,7 +21,7 @@ pub(crate) const STAGE: &str = "oltp";
 /// Where a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Sessions are open and the first requests go out.
+    /// Sessions are open; the first requests go out when whoever is told has returned.
     WarmUp,
     /// The measurement begins.
     Measurement,

@@ -1,6 +1,7 @@
 //! Whole runs on miniatures: every setting keeps the conditions and the account of what was done.
 
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use oltp::workload::bank::BankScale;
 use oltp::workload::commit::CommitScale;
@@ -129,6 +130,23 @@ fn phases_come_in_order() {
     let mut phases = Vec::new();
     run_observed(&options(&database), &events::Quiet, &mut |phase| phases.push(phase)).unwrap();
     assert_eq!(phases, [Phase::WarmUp, Phase::Measurement, Phase::End]);
+}
+
+/// Who counts from the start of the load misses no transaction, however long it takes to begin.
+#[test]
+fn the_load_waits_for_whoever_begins_to_watch() {
+    let database = Database::new(Scale::miniature(1));
+    let payments = || database.get("SELECT COUNT(*) FROM history");
+    let before = payments();
+    let mut counts = Vec::new();
+    run_observed(&options(&database), &events::Quiet, &mut |phase| {
+        if phase == Phase::WarmUp {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        counts.push(payments() - before);
+    })
+    .unwrap();
+    assert!(counts[0] == 0 && counts[1] > 0, "{counts:?}");
 }
 
 #[test]

@@ -51,13 +51,14 @@ impl StartWatch {
         mut log: Option<LogPosition>,
         data: &Path,
     ) -> Option<Self> {
-        let counter = DiskCounter::start(data).ok()?;
         let ended = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&ended);
         let options = Options { client_turns: false, waits: false, processors: false };
         let calls = server.and_then(|server| ServerCapture::start(server, options).ok());
         let mut position = move || log.as_mut()?.bytes().ok();
         let first = position();
+        // Last of all: the load begins when this returns.
+        let counter = DiskCounter::start(data).ok()?;
         let started = Instant::now();
         let disk = std::thread::spawn(move || {
             let mut found = StartReads::default();
