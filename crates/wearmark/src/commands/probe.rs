@@ -22,8 +22,11 @@ pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
     if let Some(name) = &arguments.profile {
         return modelled(name, arguments, context);
     }
-    let here = PathBuf::from(".");
-    let target = arguments.target.as_ref().unwrap_or(&here);
+    // By its name: measurements are read elsewhere, where "." is another place.
+    let target = match &arguments.target {
+        Some(target) => target.clone(),
+        None => std::env::current_dir().context("cannot tell the current directory")?,
+    };
     let partial = partial(&arguments.output);
     let mut options = Options {
         range_bytes: arguments.range.0,
@@ -33,7 +36,7 @@ pub fn run(arguments: &Probe, context: &Context) -> anyhow::Result<Outcome> {
         },
         seed: arguments.seed,
         ..Options::new(TargetSpec {
-            path: target.clone(),
+            path: target,
             i_will_lose_data: arguments.i_will_lose_data.clone(),
         })
     };
@@ -142,10 +145,11 @@ fn dry_run(options: &Options, context: &Context) -> anyhow::Result<Outcome> {
         })
         .collect();
     output::print(&format!(
-        "{}\nIn all about {}; {} written to the target (its wear). Nothing was done.\n",
+        "{}\nIn all about {}; {} written to {} (its wear). Nothing was done.\n",
         output::table(&rows),
         seconds(plan.expected_s),
         format::bytes(plan.writes_bytes as f64),
+        options.target.path.display(),
     ))?;
     Ok(Outcome::Fine)
 }
