@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use trace::Op;
 
 use super::huge::expect_filled;
+use super::spill::Spill;
 use super::streams::Streams;
 
 /// What [`Row::service_ns`] holds where the format does not say.
@@ -50,6 +51,8 @@ pub struct Batch {
     pub streams: Streams,
     /// Lines that held no request: blank ones, comments, headers, bad ones in a lenient reading.
     pub(super) lines_without_row: u64,
+    /// Takes full blocks of rows, where not all of them are to be in memory.
+    pub(super) spill: Option<Spill>,
 }
 
 impl Batch {
@@ -68,17 +71,40 @@ impl Batch {
             facts: BTreeMap::new(),
             streams,
             lines_without_row: 0,
+            spill: None,
         }
     }
 
-    /// Rows so far.
+    /// Rows in memory.
     pub fn count(&self) -> usize {
         self.due.len()
     }
 
+    /// Rows so far.
+    pub fn rows(&self) -> u64 {
+        self.count() as u64 + self.spill.as_ref().map_or(0, Spill::rows)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.due.is_empty()
+        self.rows() == 0
+    }
+
+    /// Puts the rows aside, where they fill a block.
+    pub(super) fn relieve(&mut self) -> crate::Result<()> {
+        match &self.spill {
+            Some(spill) if self.count() >= spill.most_rows() => self.put_aside(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the rows aside.
+    pub(super) fn put_aside(&mut self) -> crate::Result<()> {
+        let Some(mut spill) = self.spill.take() else { return Ok(()) };
+        let added = spill.add(self);
+        self.forget_rows();
+        self.spill = Some(spill);
+        added
     }
 
     /// Appends a row. A row that ends beyond 2^64 bytes is the caller's to refuse.
@@ -102,13 +128,17 @@ impl Batch {
 
     /// Forgets the rows; keeps the memory and the streams.
     pub(super) fn clear(&mut self) {
+        self.forget_rows();
+        self.lines_without_row = 0;
+    }
+
+    fn forget_rows(&mut self) {
         self.due.clear();
         self.offset.clear();
         self.len.clear();
         self.op.clear();
         self.stream.clear();
         self.service.clear();
-        self.lines_without_row = 0;
     }
 
     /// Appends the rows of another, whose stream `s` is `streams[s]` here.
@@ -168,6 +198,6 @@ impl Batch {
 
     /// Lines taken, where every line is a row or was skipped.
     pub(super) fn lines(&self) -> u64 {
-        self.count() as u64 + self.lines_without_row
+        self.rows() + self.lines_without_row
     }
 }

@@ -56,7 +56,9 @@ impl Engine<'_> {
                 Filled::Lines(end) => {
                     let bad = parse(format, &buffer[..end], out, self.lenient);
                     self.bad_lines(input.path(), 0, bad)?;
-                    make_room(out, out.count() - rows, end, input.rest());
+                    let rows = out.count() - rows;
+                    out.relieve()?;
+                    make_room(out, rows, end, input.rest());
                 }
                 Filled::Endless => {
                     let bad = endless(out);
@@ -110,6 +112,7 @@ impl Engine<'_> {
                     self.fault(input.path(), fault)?;
                 }
             }
+            out.relieve()?;
             window.done = window.at_end && window.waiting().is_empty();
         }
         let finished = decoder.finish(out, self.notes);
@@ -166,7 +169,11 @@ pub(super) fn make_room(out: &mut Batch, rows: usize, bytes: usize, rest: Option
     // Two percent more than the last piece would make of the rest: lines grow with their numbers
     // more often than they shrink.
     let rest = rest.map(|rest| (rest as f64 / bytes.max(1) as f64 * rows as f64 * 1.02) as usize);
-    out.reserve(rest.unwrap_or(out.count()).max(2 * rows).min(MOST_ROOM_ROWS));
+    let most = out
+        .spill
+        .as_ref()
+        .map_or(MOST_ROOM_ROWS, |spill| (spill.most_rows() + 2 * rows).saturating_sub(out.count()));
+    out.reserve(rest.unwrap_or(out.count()).max(2 * rows).min(most));
 }
 
 /// The part of an input that a decoder has not consumed yet.

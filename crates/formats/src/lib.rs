@@ -48,9 +48,11 @@ pub mod own;
 mod parallel;
 mod pieces;
 mod records;
+mod requests;
 mod sanity;
 mod scan;
 mod spc;
+mod spill;
 mod ssdsim;
 mod streams;
 mod systor17;
@@ -66,7 +68,7 @@ mod wiscsee;
 mod words;
 mod write;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trace::Trace;
 
@@ -79,6 +81,7 @@ pub use format::Format;
 pub use input::STANDARD_INPUT;
 pub use notes::Notes;
 pub use options::{ReadOptions, Stop, TimeUnit};
+pub use requests::{InParts, Requests, read_in_parts};
 pub use streams::{MOST_STREAMS, Streams};
 pub use write::{collect, write, write_parts};
 
@@ -86,6 +89,9 @@ use batch::Batch;
 use engine::Engine;
 use entry::{Entry, Reader, Start};
 use input::Input;
+#[cfg(test)]
+use requests::read_in_parts_from;
+use spill::Spill;
 
 /// A sector, where formats count in sectors.
 pub const SECTOR_BYTES: u32 = 512;
@@ -118,7 +124,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Reading> {
         }
         Reader::Lines(_) | Reader::Described(_) | Reader::Stream(_) => {
             let inputs = parts(path, input, entry, options.stop)?;
-            decode_all(inputs, entry, options, &mut notes)?
+            in_memory(inputs, entry, options, &mut notes)?
         }
     };
     Ok(Reading { trace, detected, notes })
@@ -134,7 +140,7 @@ pub fn read_from(
     let mut notes = Notes::default();
     let entry = detect::entry_named(format, path)?;
     let input = Input::new(reader, path, None, options.stop)?;
-    let trace = decode_all(vec![input], entry, options, &mut notes)?;
+    let trace = in_memory(vec![input], entry, options, &mut notes)?;
     Ok((trace, notes))
 }
 
@@ -150,13 +156,28 @@ fn parts(path: &Path, input: Input, entry: &Entry, stop: Stop) -> Result<Vec<Inp
     paths.iter().map(|path| Input::open(path, stop)).collect()
 }
 
-fn decode_all(
-    mut inputs: Vec<Input>,
+fn in_memory(
+    inputs: Vec<Input>,
     entry: &Entry,
     options: &ReadOptions,
     notes: &mut Notes,
 ) -> Result<Trace> {
+    let (path, batch) = decode_all(inputs, entry, options, None, notes)?;
+    let trace = finish::finish(batch, entry, &path, notes);
+    sanity::check(&trace, entry, options, notes);
+    Ok(trace)
+}
+
+/// Decodes everything, and says what errors call the input. Rows beyond `most_rows` are put aside.
+fn decode_all(
+    mut inputs: Vec<Input>,
+    entry: &Entry,
+    options: &ReadOptions,
+    most_rows: Option<usize>,
+    notes: &mut Notes,
+) -> Result<(PathBuf, Batch)> {
     let mut batch = Batch::new(Streams::new(entry.stream_prefix), entry.has_service);
+    batch.spill = most_rows.map(|rows| Spill::new(rows, sanity::Facts::new(options)));
     let path = inputs[0].path().to_owned();
     let mut engine = Engine { lenient: options.lenient, grammar: entry.grammar, notes };
     match entry.reader {
@@ -183,9 +204,7 @@ fn decode_all(
             return Err(Error::Format { path, cause, hint: "give its name".to_owned() });
         }
     }
-    let trace = finish::finish(batch, entry, &path, notes);
-    sanity::check(&trace, entry, options, notes);
-    Ok(trace)
+    Ok((path, batch))
 }
 
 fn read_lines(
@@ -210,7 +229,6 @@ struct Readme;
 mod tests {
     use super::*;
     use events::Hint;
-    use std::path::PathBuf;
     use trace::generate::{Pattern, poisson};
     use units::Rate;
 

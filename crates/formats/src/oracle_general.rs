@@ -87,7 +87,7 @@ impl RecordSink<BYTES> for OracleGeneral {
     }
 
     fn finish(&mut self, out: &mut Batch, notes: &mut Notes) {
-        if out.count() > 0 {
+        if !out.is_empty() {
             let message = "oracleGeneral does not say what requests do: all are taken for reads";
             let hint = "use the trace in the form that it was converted from, if it is at hand";
             notes.warn(Warning::new(STAGE, "reads_assumed", message).with_hint(hint));

@@ -16,13 +16,13 @@ use super::batch::Batch;
 /// Rows sorted through an index at a time: 16 bytes each are 64 MiB.
 const BLOCK_ROWS: usize = 4 << 20;
 
-/// Sorts and says how many rows stood behind a later one.
-pub(super) fn sort(batch: &mut Batch) -> u64 {
-    sort_in_blocks(batch, BLOCK_ROWS)
+/// Sorts and says how many rows stood behind a later one; in front of them stood one of `latest`.
+pub(super) fn sort(batch: &mut Batch, latest: u64) -> u64 {
+    sort_in_blocks(batch, BLOCK_ROWS, latest)
 }
 
-fn sort_in_blocks(batch: &mut Batch, block_rows: usize) -> u64 {
-    let out_of_order = out_of_order(&batch.due);
+fn sort_in_blocks(batch: &mut Batch, block_rows: usize, latest: u64) -> u64 {
+    let out_of_order = out_of_order(&batch.due, latest);
     if out_of_order == 0 {
         return 0;
     }
@@ -41,8 +41,7 @@ fn sort_in_blocks(batch: &mut Batch, block_rows: usize) -> u64 {
 }
 
 /// Rows that stand behind a later one.
-fn out_of_order(due: &[u64]) -> u64 {
-    let mut latest = 0;
+fn out_of_order(due: &[u64], mut latest: u64) -> u64 {
     let mut count = 0;
     for due in due {
         count += u64::from(*due < latest);
@@ -155,7 +154,7 @@ mod tests {
         for (dues, expected) in
             [(&[][..], 0), (&[1, 1, 2], 0), (&[3, 1, 2, 3, 4], 2), (&[5, 4, 3], 2)]
         {
-            assert_eq!(sort(&mut batch(dues, false)), expected, "{dues:?}");
+            assert_eq!(sort(&mut batch(dues, false), 0), expected, "{dues:?}");
         }
     }
 
@@ -165,7 +164,7 @@ mod tests {
             dues in prop::collection::vec(0u64..40, 0..200), block in 1usize..70, service: bool,
         ) {
             let mut sorted = batch(&dues, service);
-            sort_in_blocks(&mut sorted, block);
+            sort_in_blocks(&mut sorted, block, 0);
             let mut expected: Vec<usize> = (0..dues.len()).collect();
             expected.sort_by_key(|place| dues[*place]);
             prop_assert_eq!(places(&sorted), expected);

@@ -171,6 +171,7 @@ impl Worker {
         }
         target.out.append(&self.rows, &self.streams);
         target.engine.bad_lines(path, base, parsed.bad)?;
+        target.out.relieve()?;
         make_room(target.out, self.rows.count(), parsed.bytes, parsed.rest);
         Ok(true)
     }

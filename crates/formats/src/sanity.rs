@@ -9,12 +9,13 @@
 use events::Warning;
 use trace::{Op, Trace};
 
+use super::batch::SERVICE_UNKNOWN_NS;
 use super::entry::Entry;
 use super::notes::{Notes, STAGE};
 use super::{ReadOptions, SECTOR_BYTES, TimeUnit};
 
 /// Fewer requests say nothing about a rate.
-const LEAST_REQUESTS: usize = 100;
+const LEAST_REQUESTS: u64 = 100;
 const MOST_PER_S: f64 = 20e6;
 const LEAST_PER_S: f64 = 1.0 / 1200.0;
 const LONGEST_S: f64 = 5.0 * 365.25 * 86_400.0;
@@ -23,16 +24,99 @@ const FARTHEST_BYTES: u64 = 64 << 50;
 /// Rates among which another unit of time is worth naming.
 const USUAL_PER_S: std::ops::Range<f64> = 0.1..2e6;
 
+/// What the checks need to know of all requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    capacity: Option<u64>,
+    count: u64,
+    first_due: u64,
+    last_due: u64,
+    /// Whether all times are whole seconds apart.
+    whole_seconds: bool,
+    bytes: u64,
+    extent: u64,
+    /// Reads and writes.
+    moves: u64,
+    farthest: u64,
+    largest: u64,
+    /// Reads and writes whose offset is not of whole sectors.
+    broken: u64,
+    whole_sizes: bool,
+    beyond: u64,
+    empty: u64,
+    unknown_service: u64,
+}
+
+impl Facts {
+    /// Of no requests.
+    pub fn new(options: &ReadOptions) -> Self {
+        let capacity = options.capacity.map(|capacity| capacity.0);
+        let whole = true;
+        Self { capacity, whole_seconds: whole, whole_sizes: whole, ..Self::default() }
+    }
+
+    /// Due time of the first request.
+    pub fn first_due(&self) -> u64 {
+        self.first_due
+    }
+
+    /// From the first request to the last, ns.
+    pub fn span_ns(&self) -> u64 {
+        self.last_due - self.first_due
+    }
+
+    /// Rows of a column of service times that do not tell it.
+    pub fn unknown_service(&self) -> u64 {
+        self.unknown_service
+    }
+
+    /// Takes requests in the order of time, in columns.
+    pub fn add(&mut self, due: &[u64], offset: &[u64], len: &[u32], op: &[Op], service: &[u64]) {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let (Some(first), Some(last)) = (due.first(), due.last()) else { return };
+        let second = if self.count == 0 { *first } else { self.first_due } % SECOND_NS;
+        self.whole_seconds &= due.iter().all(|due| due % SECOND_NS == second);
+        self.first_due = if self.count == 0 { *first } else { self.first_due.min(*first) };
+        self.last_due = self.last_due.max(*last);
+        self.count += due.len() as u64;
+        let sector = u64::from(SECTOR_BYTES);
+        for ((offset, len), op) in offset.iter().zip(len).zip(op) {
+            let (offset, len) = (*offset, u64::from(*len));
+            let end = offset + len;
+            self.bytes += len;
+            self.extent = self.extent.max(end);
+            self.beyond += u64::from(self.capacity.is_some_and(|capacity| end > capacity));
+            if matches!(op, Op::Read | Op::Write) {
+                self.moves += 1;
+                self.farthest = self.farthest.max(offset);
+                self.largest = self.largest.max(len);
+                self.broken += u64::from(!offset.is_multiple_of(sector));
+                self.whole_sizes &= len.is_multiple_of(sector);
+                self.empty += u64::from(len == 0);
+            }
+        }
+        self.unknown_service +=
+            service.iter().filter(|ns| **ns == SERVICE_UNKNOWN_NS).count() as u64;
+    }
+}
+
 /// Adds to the notes what is suspect about a trace.
 pub(super) fn check(trace: &Trace, entry: &Entry, options: &ReadOptions, notes: &mut Notes) {
+    let mut facts = Facts::new(options);
+    facts.add(&trace.due, &trace.offset, &trace.len, &trace.op, &[]);
+    check_facts(&facts, entry, options, notes);
+}
+
+/// The same, of what is known of one.
+pub(super) fn check_facts(facts: &Facts, entry: &Entry, options: &ReadOptions, notes: &mut Notes) {
     let found = [
-        order(trace, notes),
-        times(trace),
-        coarse(trace),
-        sizes(trace).or_else(|| offsets(trace)),
-        addresses(trace),
-        capacity(trace, options),
-        empty(trace),
+        order(facts, notes),
+        times(facts),
+        coarse(facts),
+        sizes(facts).or_else(|| offsets(facts)),
+        addresses(facts),
+        capacity(facts),
+        empty(facts),
     ];
     notes.warnings.extend(found.into_iter().flatten());
     if let Some(unit) = options.time_unit {
@@ -42,18 +126,18 @@ pub(super) fn check(trace: &Trace, entry: &Entry, options: &ReadOptions, notes: 
     notes.understood.retain(|line| !line.is_empty());
 }
 
-fn order(trace: &Trace, notes: &Notes) -> Option<Warning> {
-    let (late, count) = (notes.out_of_order, trace.count());
+fn order(facts: &Facts, notes: &Notes) -> Option<Warning> {
+    let (late, count) = (notes.out_of_order, facts.count);
     let message = format!("{late} of {count} requests stood behind a later one; sorted by time");
     (late > 0).then(|| Warning::new(STAGE, "trace_unsorted", message))
 }
 
-fn times(trace: &Trace) -> Option<Warning> {
-    if trace.count() < LEAST_REQUESTS {
+fn times(facts: &Facts) -> Option<Warning> {
+    if facts.count < LEAST_REQUESTS {
         return None;
     }
-    let count = (trace.count() - 1) as f64;
-    let span_s = (trace.due[trace.count() - 1] - trace.due[0]) as f64 * 1e-9;
+    let count = (facts.count - 1) as f64;
+    let span_s = facts.span_ns() as f64 * 1e-9;
     let rate = count / span_s.max(1e-9);
     let what = if rate > MOST_PER_S {
         format!("{rate:.1e} requests per second")
@@ -83,20 +167,17 @@ fn times(trace: &Trace) -> Option<Warning> {
 }
 
 /// Times of whole seconds under a load of many requests per second.
-fn coarse(trace: &Trace) -> Option<Warning> {
-    const SECOND_NS: u64 = 1_000_000_000;
-    let whole = trace.due.iter().all(|due| due.is_multiple_of(SECOND_NS));
-    let seconds = trace.due.last().copied().unwrap_or(0) / SECOND_NS + 1;
-    let many = trace.count() as u64 >= 2 * seconds && trace.count() >= LEAST_REQUESTS;
-    (whole && many).then(|| {
+fn coarse(facts: &Facts) -> Option<Warning> {
+    let seconds = facts.span_ns() / 1_000_000_000 + 1;
+    let many = facts.count >= 2 * seconds && facts.count >= LEAST_REQUESTS;
+    (facts.whole_seconds && many).then(|| {
         let message = "all times are whole seconds: arrivals within a second are not known";
         Warning::new(STAGE, "trace_times_coarse", message)
     })
 }
 
-fn sizes(trace: &Trace) -> Option<Warning> {
-    let bytes: u64 = trace.len.iter().map(|len| u64::from(*len)).sum();
-    let mean = bytes / (trace.count() as u64).max(1);
+fn sizes(facts: &Facts) -> Option<Warning> {
+    let mean = facts.bytes / facts.count.max(1);
     (mean > LARGEST_MEAN_BYTES).then(|| {
         let message = format!(
             "the mean request has {} MiB: sizes in bytes may have been taken for sectors",
@@ -107,8 +188,8 @@ fn sizes(trace: &Trace) -> Option<Warning> {
     })
 }
 
-fn addresses(trace: &Trace) -> Option<Warning> {
-    let extent = trace.extent().0;
+fn addresses(facts: &Facts) -> Option<Warning> {
+    let extent = facts.extent;
     (extent > FARTHEST_BYTES).then(|| {
         let message =
             format!("requests reach to {} PiB: offsets may be in a smaller unit", extent >> 50);
@@ -118,24 +199,14 @@ fn addresses(trace: &Trace) -> Option<Warning> {
 }
 
 /// Offsets in sectors that were taken for bytes are too near each other.
-fn offsets(trace: &Trace) -> Option<Warning> {
-    let moves = |op: Op| matches!(op, Op::Read | Op::Write);
-    let requests = || {
-        let ranges = trace.offset.iter().zip(&trace.len).zip(&trace.op);
-        ranges.filter(|(_, op)| moves(**op)).map(|((offset, len), _)| (*offset, u64::from(*len)))
-    };
-    let count = requests().count();
+fn offsets(facts: &Facts) -> Option<Warning> {
+    let Facts { moves: count, farthest, largest, broken, .. } = *facts;
     if count < LEAST_REQUESTS {
         return None;
     }
-    let sector = u64::from(SECTOR_BYTES);
-    let farthest = requests().map(|(offset, _)| offset).max()?;
-    let largest = requests().map(|(_, len)| len).max()?;
-    let broken = requests().filter(|(offset, _)| !offset.is_multiple_of(sector)).count();
-    let whole = requests().all(|(_, len)| len.is_multiple_of(sector));
     let message = if farthest > 0 && farthest < largest {
         format!("all offsets are below {farthest}, and a request has {largest} bytes")
-    } else if whole && broken * 2 > count {
+    } else if facts.whole_sizes && broken * 2 > count {
         format!("{broken} of {count} offsets are not of whole sectors, though all sizes are")
     } else {
         return None;
@@ -145,28 +216,22 @@ fn offsets(trace: &Trace) -> Option<Warning> {
     Some(Warning::new(STAGE, "trace_offsets_implausible", message).with_hint(hint))
 }
 
-fn capacity(trace: &Trace, options: &ReadOptions) -> Option<Warning> {
-    let capacity = options.capacity?.0;
-    let ends = trace.offset.iter().zip(&trace.len).map(|(offset, len)| offset + u64::from(*len));
-    let beyond = ends.filter(|end| *end > capacity).count();
+fn capacity(facts: &Facts) -> Option<Warning> {
+    let capacity = facts.capacity?;
+    let Facts { beyond, count, extent, .. } = *facts;
     (beyond > 0).then(|| {
         let message = format!(
-            "{beyond} of {} requests end beyond the stated capacity of {capacity} bytes; the \
-             last at {}",
-            trace.count(),
-            trace.extent().0
+            "{beyond} of {count} requests end beyond the stated capacity of {capacity} bytes; the \
+             last at {extent}"
         );
         let hint = "check the capacity and the size of a sector, or remap the trace";
         Warning::new(STAGE, "trace_beyond_capacity", message).with_hint(hint)
     })
 }
 
-fn empty(trace: &Trace) -> Option<Warning> {
-    let moves = |op: Op| matches!(op, Op::Read | Op::Write);
-    let ops = trace.op.iter().zip(&trace.len);
-    let count = ops.filter(|(op, len)| **len == 0 && moves(**op)).count();
-    (count > 0).then(|| {
-        let message = format!("{count} of {} reads and writes have no bytes", trace.count());
+fn empty(facts: &Facts) -> Option<Warning> {
+    (facts.empty > 0).then(|| {
+        let message = format!("{} of {} reads and writes have no bytes", facts.empty, facts.count);
         Warning::new(STAGE, "trace_empty_requests", message)
     })
 }

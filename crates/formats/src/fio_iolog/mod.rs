@@ -135,7 +135,7 @@ impl FioIolog {
         Ok(())
     }
 
-    fn warn_of_waits(&self, count: usize, notes: &mut Notes) {
+    fn warn_of_waits(&self, count: u64, notes: &mut Notes) {
         notes
             .understood
             .push("wait: ms since the start of the job, as fio's code has it".to_owned());
@@ -173,7 +173,7 @@ impl LineSink for FioIolog {
         notes.count("files added, opened or closed", self.file_actions);
         notes.count("waits", self.waits);
         match self.version {
-            Some(Version::Two) => self.warn_of_waits(out.count(), notes),
+            Some(Version::Two) => self.warn_of_waits(out.rows(), notes),
             Some(Version::Three) => {
                 notes.understood.push("times: us from the first line".to_owned());
             }

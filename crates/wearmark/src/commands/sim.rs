@@ -2,7 +2,8 @@
 
 use std::num::NonZero;
 
-use ::trace::{Parts, Trace};
+use ::trace::{Outline, Parts, Trace};
+use formats::Requests;
 use host::FileLayer;
 use report::Page;
 use serde::Serialize;
@@ -40,27 +41,29 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     let stacks = stacks(arguments)?;
     // What a file system makes of calls is made in memory.
     let in_memory = stacks.iter().any(|stack| stack.files.is_some());
-    let stored = if in_memory { None } else { in_parts(&arguments.input) };
-    let calls = match &stored {
-        Some(stored) => Trace { origin: stored.outline().origin, ..Trace::default() },
-        None => read(&arguments.input, context)?.trace,
+    let requests = if in_memory {
+        Requests::Memory(read(&arguments.input, context)?.trace)
+    } else {
+        in_parts(&arguments.input, context)?.requests
     };
+    let Outline { origin, .. } = requests.outline();
+    let none = Trace::default();
+    let calls = requests.whole().unwrap_or(&none);
     let window = arguments.timeline.is_some().then_some(&arguments.timeline_window);
     let (mut all, mut hosts) = (Compared::default(), Vec::new());
     for stack in &stacks {
         let mut physical = None;
         if let Some(files) = &stack.files {
-            let Some((trace, account)) = host_stack::below(files, &calls, &context.view)? else {
+            let Some((trace, account)) = host_stack::below(files, calls, &context.view)? else {
                 all.interrupted = true;
                 break;
             };
             physical = Some(trace);
             hosts.push(Host { name: stack.name.clone(), account });
         }
-        let parts: &dyn Parts<formats::Error> = match (&physical, &stored) {
-            (Some(trace), _) => trace,
-            (None, Some(stored)) => stored,
-            (None, None) => &calls,
+        let parts: &dyn Parts<formats::Error> = match &physical {
+            Some(trace) => trace,
+            None => &requests,
         };
         let comparison = Comparison {
             trace: parts,
@@ -92,11 +95,11 @@ pub fn run(arguments: &Sim, context: &Context) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &arguments.html {
         let devices: Vec<_> = stacks.iter().flat_map(|stack| stack.devices.clone()).collect();
-        let mut page = page(&all, &devices, &calls.origin.source);
+        let mut page = page(&all, &devices, &origin.source);
         // The simulator in the page knows devices without a host, and requests when they are due.
         if arguments.host.is_empty() && !arguments.closed {
             let profiles: Vec<_> = devices.iter().map(|own| own.profile().clone()).collect();
-            page.simulator = study::what_if::simulator(&calls, &profiles, arguments.seed);
+            page.simulator = study::what_if::simulator(calls, &profiles, arguments.seed);
         }
         let page = host_stack::sections(&hosts).into_iter().fold(page, Page::section);
         study::run_dir::write_atomically(path, report::html(&page).as_bytes())?;

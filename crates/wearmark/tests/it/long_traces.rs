@@ -40,4 +40,15 @@ fn a_trace_larger_than_memory_is_described_converted_and_simulated() {
     let sim = "sim t.parquet -p micron-7400 -p intel-320 --json";
     let found: serde_json::Value = serde_json::from_str(&bounded(dir.path(), sim)).unwrap();
     assert_eq!(found["devices"][1]["open_loop"]["requests"], 12_000_000);
+
+    // The same as text, whose streams and order are known only at its end.
+    fine(dir.path(), &["trace", "convert", "t.parquet", "t.spc"]);
+    let text: serde_json::Value =
+        serde_json::from_str(&bounded(dir.path(), "trace info t.spc --json")).unwrap();
+    assert_eq!(text["all"]["counts"], info["all"]["counts"]);
+    bounded(dir.path(), "trace convert t.spc back.spc");
+    assert!(read("t.spc") == read("back.spc"), "other lines");
+    let sim = "sim t.spc -p micron-7400 --json";
+    let found: serde_json::Value = serde_json::from_str(&bounded(dir.path(), sim)).unwrap();
+    assert_eq!(found["devices"][0]["open_loop"]["requests"], 12_000_000);
 }

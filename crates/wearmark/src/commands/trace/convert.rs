@@ -13,11 +13,8 @@ use crate::failure::Advice;
 
 /// Reads a trace and writes it in another format.
 pub fn run(arguments: &Convert, context: &Context) -> anyhow::Result<()> {
-    if let Some(stored) = input::in_parts(&arguments.input) {
-        return output::print(&save(&stored, &arguments.output, arguments.to)?);
-    }
-    let trace = input::read(&arguments.input, context)?.trace;
-    write(&trace, &arguments.output, arguments.to)
+    let requests = input::in_parts(&arguments.input, context)?.requests;
+    output::print(&save(&requests, &arguments.output, arguments.to)?)
 }
 
 /// [`save`]s a trace and prints what it says.

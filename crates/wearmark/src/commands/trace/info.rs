@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use events::{Ending, Event, Sink};
-use formats::Reading;
+use formats::InParts;
 use report::format;
 use study::page::trace::{Place, page, screen};
-use trace::info::{Info, Options, StreamInfo, characterise_parts, characterise_with};
+use trace::info::{Info, Options, StreamInfo, characterise_parts};
 use trace::{Origin, Parts};
 
 use super::input;
@@ -19,15 +19,10 @@ const STREAMS_SHOWN: usize = 6;
 /// Prints what is in a trace.
 pub fn run(arguments: &TraceInfo, context: &Context) -> anyhow::Result<Outcome> {
     let options = Options { full: arguments.full };
-    let (started, found, place) = if let Some(stored) = input::in_parts(&arguments.input) {
-        let title = formats::Format::Own.title();
-        let place = place(arguments, title, &stored.outline().origin);
-        (Instant::now(), characterise_parts(&stored, options, &context.view)?, place)
-    } else {
-        let Reading { trace, detected, .. } = input::read(&arguments.input, context)?;
-        let place = place(arguments, detected.format.title(), &trace.origin);
-        (Instant::now(), characterise_with(&trace, options, &context.view), place)
-    };
+    let InParts { requests, detected, .. } = input::in_parts(&arguments.input, context)?;
+    let place = place(arguments, detected.format.title(), &requests.outline().origin);
+    let started = Instant::now();
+    let found = characterise_parts(&requests, options, &context.view)?;
     let Some(info) = found else { return Ok(Outcome::Interrupted) };
     let elapsed_s = started.elapsed().as_secs_f64();
     if elapsed_s > 2.0 {

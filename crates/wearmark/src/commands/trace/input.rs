@@ -1,8 +1,8 @@
 //! Reading a trace for any command that takes one: options, what was understood, warnings.
 
 use events::{Sink, Warning};
-use formats::own::Stored;
-use formats::{Notes, ReadOptions, Reading, Stop};
+use formats::{Detected, Error, InParts, Notes, ReadOptions, Reading, Stop};
+use trace::{Outline, Parts};
 
 use crate::cli::{self, NumericOp, TraceInput};
 use crate::commands::Context;
@@ -12,34 +12,35 @@ use crate::failure::Advice;
 /// left out and what is suspect.
 pub fn read(arguments: &TraceInput, context: &Context) -> anyhow::Result<Reading> {
     let reading = formats::read(&arguments.trace, &options(&arguments.reading)?)?;
-    let place = arguments.trace.display().to_string();
-    let lines = lines(&place, &reading);
-    if !context.quiet {
-        for line in lines {
-            eprintln!("{line}");
-        }
-    }
-    bad_records(&place, &reading.notes, context);
-    for warning in &reading.notes.warnings {
-        context.view.emit(events::Event::Warning(warning.clone()));
-    }
+    let Reading { trace, detected, notes } = &reading;
+    tell(arguments, &Parts::<Error>::outline(trace), detected, notes, context);
     Ok(reading)
 }
 
-/// From how many requests on a trace of our own format is read in parts: below, the whole takes no
-/// more memory than is always there.
-const IN_PARTS: u64 = 4 << 20;
+/// [`read`] that takes a long trace into memory a part at a time.
+pub fn in_parts(arguments: &TraceInput, context: &Context) -> anyhow::Result<InParts> {
+    let read = formats::read_in_parts(&arguments.trace, &options(&arguments.reading)?)?;
+    tell(arguments, &read.requests.outline(), &read.detected, &read.notes, context);
+    Ok(read)
+}
 
-/// A trace of our own format that is too long to be taken into memory, open to be read in parts.
-/// `None` for every other trace, and where bad records are to be left out: those are [`read`].
-pub fn in_parts(arguments: &TraceInput) -> Option<Stored> {
-    let cli::Reading { format, lenient, .. } = arguments.reading;
-    let is_own = format.is_none_or(|format| format == formats::Format::Own);
-    if !is_own || lenient || !arguments.trace.is_file() {
-        return None;
+fn tell(
+    arguments: &TraceInput,
+    outline: &Outline,
+    detected: &Detected,
+    notes: &Notes,
+    context: &Context,
+) {
+    let place = arguments.trace.display().to_string();
+    if !context.quiet {
+        for line in lines(&place, outline, detected, notes) {
+            eprintln!("{line}");
+        }
     }
-    // What is wrong with a file is said when it is read.
-    Stored::open(&arguments.trace).ok().filter(|stored| stored.requests() >= IN_PARTS)
+    bad_records(&place, notes, context);
+    for warning in &notes.warnings {
+        context.view.emit(events::Event::Warning(warning.clone()));
+    }
 }
 
 fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
@@ -60,9 +61,8 @@ fn options(given: &cli::Reading) -> anyhow::Result<ReadOptions> {
 }
 
 /// What is worth a line: nothing for our own format, which leaves no questions.
-fn lines(place: &str, reading: &Reading) -> Vec<String> {
-    let Reading { trace, detected, notes } = reading;
-    let known = trace::known::recognise(trace).map(|known| {
+fn lines(place: &str, outline: &Outline, detected: &Detected, notes: &Notes) -> Vec<String> {
+    let known = trace::known::recognise_outline(outline).map(|known| {
         format!(
             "{place}: {} requests, as {} of the {} has",
             known.requests, known.name, known.archive
@@ -87,8 +87,7 @@ fn lines(place: &str, reading: &Reading) -> Vec<String> {
     if notes.out_of_order > 0 {
         lines.push(format!(
             "  sorted by time: {} of {} requests stood behind a later one",
-            notes.out_of_order,
-            trace.count()
+            notes.out_of_order, outline.requests
         ));
     }
     lines.extend(notes.counted.iter().map(|c| format!("  {}: {}", c.what, c.count)));
