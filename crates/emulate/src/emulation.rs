@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use events::Completed;
 use model::Device;
 use trace::Op;
 use units::{Bytes, Nanos};
@@ -165,6 +166,16 @@ impl Emulation {
     /// What the devices are doing.
     pub fn status(&self) -> Vec<Status> {
         self.units.iter().map(Unit::status).collect()
+    }
+
+    /// What each device answered since the last call, by operation: the times of the model.
+    pub fn completed(&self) -> Vec<Vec<Completed>> {
+        let of = |unit: &Unit| {
+            let taken = Op::ALL.iter().zip(unit.shared.live.iter());
+            let taken = taken.map(|(op, tally)| tally.take(op.name()));
+            taken.filter(|completed| completed.requests > 0).collect()
+        };
+        self.units.iter().map(of).collect()
     }
 
     /// Whether a device is served no more, since its directories were unmounted by somebody else or

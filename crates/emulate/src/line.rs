@@ -15,7 +15,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
+use events::LiveTimes;
 use model::Device;
 use trace::{Op, Request};
 use units::{Bytes, Nanos};
@@ -100,6 +102,8 @@ pub(crate) struct Line<T> {
     open: Vec<Option<Open<T>>>,
     unused: Vec<usize>,
     counters: Counters,
+    /// The same for whoever watches, in the order of [`Op::ALL`].
+    live: Arc<[LiveTimes; 4]>,
 }
 
 impl<T> Line<T> {
@@ -117,7 +121,13 @@ impl<T> Line<T> {
             open: Vec::new(),
             unused: Vec::new(),
             counters: Counters::default(),
+            live: Arc::default(),
         }
+    }
+
+    /// Counts answers there too.
+    pub(crate) fn show_in(&mut self, live: Arc<[LiveTimes; 4]>) {
+        self.live = live;
     }
 
     /// Sets what the path takes.
@@ -268,6 +278,7 @@ impl<T> Line<T> {
         let arrived = open.arrived.saturating_sub(self.origin);
         let target = self.leaves_at(open.at).max(open.arrived);
         let service = open.at.saturating_sub(arrived);
+        self.live[open.op as usize].record(service);
         self.counters.answered(open.op, open.bytes, service, now.saturating_sub(target));
         Done { payload: open.payload }
     }

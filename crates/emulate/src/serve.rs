@@ -5,10 +5,11 @@
 //! of microseconds: how late is learned while it serves ([`Sleeps`]).
 
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use events::LiveTimes;
 use model::{Device, Ram};
 use profile::ram::RamParameters;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) orders: Mutex<Vec<Order>>,
     /// What was done so far.
     pub(crate) status: Mutex<Status>,
+    /// Answers since somebody looked, in the order of `Op::ALL`.
+    pub(crate) live: Arc<[LiveTimes; 4]>,
     /// What to do with what was not made durable, at the end; nothing is taken back without.
     pub(crate) fate: Mutex<Option<Fate>>,
 }
@@ -140,6 +143,7 @@ impl<'a> Server<'a> {
     ) -> Self {
         let started = now_ns();
         let mut line = Line::new(device, started);
+        line.show_in(Arc::clone(&shared.live));
         line.set_path(path);
         Self {
             line,

@@ -11,7 +11,11 @@
 
 #![forbid(unsafe_code)]
 
+mod live;
+
 use serde::{Deserialize, Serialize};
+
+pub use live::{Completed, LiveTimes};
 
 /// A text from outside (a server's message, a key of a user's file) as part of a one-line error:
 /// what would end the line or steer the terminal becomes a space.
@@ -52,6 +56,23 @@ pub enum Event {
         at_s: f64,
         /// The value.
         value: f64,
+    },
+    /// Requests that completed in a short interval, mostly a second. An interval that was asked
+    /// for early ends with the stage; none completes in two.
+    Completions {
+        /// Stage name.
+        stage: String,
+        /// The device, where a stage has several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        device: Option<String>,
+        /// End of the interval, seconds since the stage started.
+        at_s: f64,
+        /// Its length, seconds.
+        span_s: f64,
+        /// Requests that wait or are worked at, at its end.
+        in_flight: u64,
+        /// By class; those without a request are left out.
+        classes: Vec<Completed>,
     },
     /// Something makes a result suspect. Kept with the result and shown beside its figures.
     Warning(Warning),

@@ -15,6 +15,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         };
     }
     first_of!(
+        serve::Error,
         study::Error,
         predict::Error,
         advise::Error,

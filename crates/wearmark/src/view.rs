@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use events::{Ending, Event, Sink, Warning};
 use indicatif::{ProgressBar, ProgressStyle};
+use serve::Metrics;
 
 /// Set by the signal handler; every stage polls it through [`Sink::cancelled`].
 pub static CANCELLED: AtomicBool = AtomicBool::new(false);
@@ -20,6 +21,7 @@ pub static CANCELLED: AtomicBool = AtomicBool::new(false);
 pub struct View {
     bar: Option<ProgressBar>,
     quiet: bool,
+    metrics: Option<Metrics>,
     state: Mutex<State>,
 }
 
@@ -39,8 +41,8 @@ struct Warned {
 
 impl View {
     /// Draws a bar where standard error is a terminal, lines elsewhere, nothing but warnings when
-    /// `quiet`.
-    pub fn new(quiet: bool) -> Self {
+    /// `quiet`; offers the figures as `metrics` too.
+    pub fn new(quiet: bool, metrics: Option<Metrics>) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let style = "{prefix:>9} {bar:30.cyan/dim} {percent:>3}%  {wide_msg}";
             let style = ProgressStyle::with_template(style).expect("the template is well formed");
@@ -49,7 +51,7 @@ impl View {
             bar
         });
         let state = State { stage: String::new(), last_line: Instant::now(), warned: Vec::new() };
-        Self { bar, quiet, state: Mutex::new(state) }
+        Self { bar, quiet, metrics, state: Mutex::new(state) }
     }
 
     fn line(&self, text: &str) {
@@ -105,6 +107,9 @@ impl View {
 
 impl Sink for View {
     fn emit(&self, event: Event) {
+        if let Some(metrics) = &self.metrics {
+            metrics.take(&event);
+        }
         match event {
             Event::Warning(warning) if self.is_news(&warning) => {
                 self.line(&warning_text(&warning));
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn warnings_of_a_kind_are_told_once() {
-        let view = View::new(true);
+        let view = View::new(true, None);
         let news = |stage: &str, code: &str| view.is_news(&Warning::new(stage, code, "x"));
         assert!(news("probe", "other_load") && !news("probe", "other_load"));
         assert!(news("replay", "other_load") && news("probe", "clock_step"));

@@ -38,6 +38,7 @@ const ORDER: &[&str] = &[
     "oltp",
     "study",
     "papers",
+    "serve",
     "wearmark",
     "python",
 ];

@@ -12,7 +12,7 @@ use events::{Event, Sink};
 use virtual_time::World;
 
 use super::recorder::{INTERVAL_NS, Ledger, Live, Times, Window, WorkerCpu};
-use super::users::{Clock, Job, Lane, QueueCounts, Time, Users};
+use super::users::{Clock, Lane, QueueCounts, Time, Users};
 use super::{Phase, STAGE, context, cpu};
 use crate::driver::{Driver, Failure, Lanes, Meter, Outcome, Reply, Session, Worker};
 use crate::options::Load;
@@ -143,7 +143,7 @@ pub(crate) fn execute(
             from_ns: plan.warmup_ns,
             to_ns: AtomicU64::new(plan.warmup_ns + plan.measure_ns),
         },
-        live: Live::default(),
+        live: Live::new(&plan.source),
         ledgers: (0..workers.min(LEDGERS)).map(|_| ledger()).collect(),
         spans: Mutex::default(),
         gate: Barrier::new(workers + 1),
@@ -170,6 +170,7 @@ pub(crate) fn execute(
         let interrupted = shared.pace(users, &mut watch);
         users.stop();
         let joined: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        shared.tell_completions(&watch, users, users.now_ns());
         let ended_ns = shared.window.to_ns.load(Ordering::Relaxed);
         let measured_ns = ended_ns.saturating_sub(plan.warmup_ns);
         let cpu = merge(joined)?;
@@ -329,7 +330,7 @@ impl Shared<'_> {
             notes.note(job.kind, (zero_ns + begin_ns, zero_ns + end_ns), measured);
             if outcome.is_some() {
                 cpu.executed();
-                self.show(&job);
+                self.live.completed(job.kind, end_ns.saturating_sub(job.due_ns));
             }
             users.finish(lane, &job);
             meter.end(measured);
@@ -347,13 +348,6 @@ impl Shared<'_> {
         let mut merged = of(&self.ledgers[0]);
         self.ledgers[1..].iter().for_each(|ledger| merged.merge(&of(ledger)));
         merged
-    }
-
-    fn show(&self, job: &Job) {
-        self.live.transactions.fetch_add(1, Ordering::Relaxed);
-        if job.kind == Kind::NewOrder {
-            self.live.new_orders.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Paces the run to its end; tells whether the user stopped it.
@@ -377,6 +371,9 @@ impl Shared<'_> {
                 break;
             }
             self.report(watch, ticks, now);
+            if ticks % 10 == 9 {
+                self.tell_completions(watch, users, now);
+            }
             ticks += 1;
             let next = if measuring { to } else { from };
             std::thread::sleep(Duration::from_nanos(next - now).min(TICK));
@@ -412,6 +409,21 @@ impl Shared<'_> {
             let (stage, series) = (STAGE.to_owned(), series.to_owned());
             watch.sink.emit(Event::Sample { stage, series, at_s, value });
         }
+    }
+}
+
+impl Shared<'_> {
+    /// Tells what completed since the last time.
+    fn tell_completions(&self, watch: &Watch<'_>, users: &Users, now_ns: u64) {
+        let told_ns = self.live.told_ns.swap(now_ns, Ordering::Relaxed);
+        watch.sink.emit(Event::Completions {
+            stage: STAGE.to_owned(),
+            device: None,
+            at_s: now_ns as f64 / 1e9,
+            span_s: now_ns.saturating_sub(told_ns) as f64 / 1e9,
+            in_flight: users.in_flight(),
+            classes: self.live.take(),
+        });
     }
 }
 

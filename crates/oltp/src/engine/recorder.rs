@@ -4,8 +4,10 @@
 //! a hundred sessions the client's memory would be the workload's. A few ledgers, each behind a
 //! lock that is held for a microsecond per transaction, are merged at the end of the run.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use events::{Completed, LiveTimes};
 use stats::Histogram;
 
 use super::cpu::ThreadCpu;
@@ -43,12 +45,49 @@ impl Window {
 }
 
 /// Counters that the live view reads while workers write.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Live {
     pub transactions: AtomicU64,
     pub new_orders: AtomicU64,
     /// Numbers transactions from 1 for the capture.
     pub started: AtomicU32,
+    /// Response times by the codes of the workload's kinds, and the kind once it was seen.
+    kinds: Vec<(OnceLock<Kind>, LiveTimes)>,
+    /// End of the last interval that was told, ns.
+    pub told_ns: AtomicU64,
+}
+
+impl Live {
+    /// Counters of a workload's run.
+    pub fn new(source: &Source) -> Self {
+        let codes = source.dataset().workload().codes();
+        Self {
+            transactions: AtomicU64::new(0),
+            new_orders: AtomicU64::new(0),
+            started: AtomicU32::new(0),
+            kinds: (0..codes).map(|_| Default::default()).collect(),
+            told_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// A transaction that ended as it should.
+    pub fn completed(&self, kind: Kind, response_ns: u64) {
+        self.transactions.fetch_add(1, Ordering::Relaxed);
+        if kind == Kind::NewOrder {
+            self.new_orders.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some((seen, tally)) = self.kinds.get(kind.code()) {
+            seen.get_or_init(|| kind);
+            tally.record(response_ns);
+        }
+    }
+
+    /// What completed since the last call, by kind.
+    pub fn take(&self) -> Vec<Completed> {
+        let seen = self.kinds.iter().filter_map(|(kind, tally)| Some((kind.get()?, tally)));
+        let taken = seen.map(|(kind, tally)| tally.take(kind.name()));
+        taken.filter(|completed| completed.requests > 0).collect()
+    }
 }
 
 /// When a transaction was executed, ns since the start of the run.

@@ -437,6 +437,13 @@ impl Users {
         }
     }
 
+    /// Requests that wait for a worker or are with one.
+    pub fn in_flight(&self) -> u64 {
+        let state = self.lock();
+        let waiting = state.write.len() + state.read.len();
+        (waiting + state.writers_active + state.readers_active) as u64
+    }
+
     /// Ends the run: workers get nothing more.
     pub fn stop(&self) {
         self.lock().stopped = true;

@@ -89,6 +89,7 @@ impl Work for Dependent<'_> {
     #[inline]
     fn take(&mut self, _now_ns: u64) -> Order {
         let Reverse((due_ns, index)) = self.ready.pop().expect("next_due found one");
+        self.state.issue();
         let request = self.requests.list[index as usize].expect("chains link issued requests");
         let Prepared { offset, len, op, .. } = request;
         Order { op, offset, len, tag: u64::from(index), due_ns }

@@ -18,6 +18,7 @@ mod dependent;
 mod schedule;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -28,7 +29,7 @@ use dependent::{Chains, Dependent};
 use events::{Ending, Event, Sink, Step, Warning};
 use io::engine::{Device, EngineOptions};
 use io::target::{self, Need, TargetInfo, TargetSpec};
-use schedule::{Replaying, Requests};
+use schedule::{Live, Replaying, Requests};
 use serde::{Deserialize, Serialize};
 use trace::Trace;
 use units::Bytes;
@@ -42,6 +43,8 @@ use crate::precondition::{self, Fill};
 use crate::realtime::{self, Urgency};
 
 const STAGE: &str = "replay";
+/// Pace of telling what completed, ns.
+const TELL_NS: u64 = 1_000_000_000;
 /// Memory for requests under way, at most.
 const MOST_BUFFER_BYTES: u64 = 256 << 20;
 
@@ -173,7 +176,8 @@ pub fn replay_on<D: Device>(
     let written = trace.op.iter().zip(&trace.len).filter(|(op, _)| **op == trace::Op::Write);
     steps.push(step("replay", span_s, written.map(|(_, len)| u64::from(*len)).sum()));
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps });
-    let mut progress = Progress { sink, total_s: (fill_s + span_s).max(1e-9), shown: 0.0 };
+    let total_s = (fill_s + span_s).max(1e-9);
+    let mut progress = Progress { sink, total_s, shown: 0.0, told_ns: 0 };
     let outcome = go(device, info, (trace, options), fill_s, &mut progress);
     let ending = match &outcome {
         Err(_) => Ending::Failed,
@@ -196,6 +200,8 @@ struct Progress<'a> {
     sink: &'a dyn Sink,
     total_s: f64,
     shown: f64,
+    /// End of the last interval whose completions were told, ns after the first issue.
+    told_ns: u64,
 }
 
 impl Progress<'_> {
@@ -208,6 +214,19 @@ impl Progress<'_> {
             eta_s: Some((self.total_s - done_s).max(0.0)),
         });
         !self.sink.cancelled()
+    }
+
+    /// Tells what completed since the last time.
+    fn completions(&mut self, live: &Live, now_ns: u64) {
+        let span_ns = now_ns - std::mem::replace(&mut self.told_ns, now_ns);
+        self.sink.emit(Event::Completions {
+            stage: STAGE.to_owned(),
+            device: None,
+            at_s: now_ns as f64 / 1e9,
+            span_s: span_ns as f64 / 1e9,
+            in_flight: live.in_flight(),
+            classes: live.take(),
+        });
     }
 }
 
@@ -240,19 +259,28 @@ fn go<D: Device>(
     let stop = AtomicBool::new(progress.sink.cancelled());
     let watch = Watch::start();
     let (sender, receiver) = mpsc::channel();
+    let live = Arc::new(Live::default());
     let ran = thread::scope(|scope| {
         let (requests, chains, stop) = (&requests, chains.as_ref(), &stop);
+        let shown = Arc::clone(&live);
         scope.spawn(move || {
-            let _ = sender.send(issue(device, (requests, chains), options, stop));
+            let _ = sender.send(issue(device, (requests, chains), (options, shown), stop));
         });
         let begun_ns = clock::now_ns();
         loop {
             match receiver.recv_timeout(Duration::from_millis(100)) {
-                Ok(ran) => return ran,
+                Ok(ran) => {
+                    progress.completions(&live, clock::now_ns() - begun_ns);
+                    return ran;
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => unreachable!("the thread sends first"),
             }
-            let done_s = fill_s + (clock::now_ns() - begun_ns) as f64 / 1e9;
+            let elapsed_ns = clock::now_ns() - begun_ns;
+            if elapsed_ns >= progress.told_ns + TELL_NS {
+                progress.completions(&live, elapsed_ns);
+            }
+            let done_s = fill_s + elapsed_ns as f64 / 1e9;
             if !progress.show(done_s, "issuing requests") {
                 stop.store(true, Ordering::Relaxed);
             }
@@ -276,7 +304,7 @@ struct Ran {
 fn issue<D: Device>(
     device: &D,
     (requests, chains): (&Requests, Option<&Chains>),
-    options: &ReplayOptions,
+    (options, live): (&ReplayOptions, Arc<Live>),
     stop: &AtomicBool,
 ) -> Result<Ran, Error> {
     let wanted = match options.mode {
@@ -288,6 +316,7 @@ fn issue<D: Device>(
     let engine = EngineOptions { slots, slot_bytes: requests.largest_bytes, dsync: false };
     let mut engine = device.engine(engine)?;
     let mut work = Replaying::new(requests, options.mode);
+    work.show_in(live);
     let urgency = Urgency::raise(options.realtime, true);
     realtime::short_timers();
     let (cpu, delay) = (CpuTime::of_thread(), clock::run_queue_delay_ns());

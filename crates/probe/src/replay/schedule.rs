@@ -1,5 +1,9 @@
 //! The requests of a trace made fit for the device, and the record of their times.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use events::{Completed, LiveTimes};
 use trace::{Op, Trace};
 
 use super::Mode;
@@ -73,6 +77,31 @@ pub(super) struct Replaying {
     /// Last issue and last completion, ns after the start.
     pub(super) last_issue_ns: u64,
     pub(super) last_completion_ns: u64,
+    live: Arc<Live>,
+}
+
+/// What another thread may see of a replay while it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    issued: AtomicU64,
+    completed: AtomicU64,
+    /// Response times in the order of [`Op::ALL`].
+    ops: [LiveTimes; 4],
+}
+
+impl Live {
+    /// Requests under way.
+    pub(super) fn in_flight(&self) -> u64 {
+        // Completions first: what completes in between is missed rather than counted twice.
+        let completed = self.completed.load(Ordering::Relaxed);
+        self.issued.load(Ordering::Relaxed).saturating_sub(completed)
+    }
+
+    /// What completed since the last call, by operation.
+    pub(super) fn take(&self) -> Vec<Completed> {
+        let taken = Op::ALL.iter().zip(&self.ops).map(|(op, tally)| tally.take(op.name()));
+        taken.filter(|completed| completed.requests > 0).collect()
+    }
 }
 
 impl Replaying {
@@ -90,6 +119,7 @@ impl Replaying {
             start_ns: 0,
             last_issue_ns: 0,
             last_completion_ns: 0,
+            live: Arc::default(),
         };
         for column in [&mut this.service_ns, &mut this.response_ns, &mut this.lateness_ns] {
             column.fill(0);
@@ -107,10 +137,24 @@ impl Replaying {
         self.start_ns
     }
 
+    /// Shows its progress there.
+    pub(super) fn show_in(&mut self, live: Arc<Live>) {
+        self.live = live;
+    }
+
+    /// Counts a request that is issued now.
+    #[inline]
+    pub(super) fn issue(&self) {
+        self.live.issued.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Writes down the times of a completed request.
     #[inline]
     pub(super) fn note(&mut self, flight: &Flight, at_ns: u64) {
         let index = flight.order.tag as usize;
+        self.live.completed.fetch_add(1, Ordering::Relaxed);
+        let response_ns = at_ns.saturating_sub(flight.order.due_ns);
+        self.live.ops[flight.order.op as usize].record(response_ns);
         self.service_ns[index] = at_ns.saturating_sub(flight.issued_ns);
         self.response_ns[index] = at_ns.saturating_sub(flight.order.due_ns);
         self.lateness_ns[index] = flight.issued_ns.saturating_sub(flight.order.due_ns);
@@ -155,6 +199,7 @@ impl Work for Scheduled<'_> {
     fn take(&mut self, now_ns: u64) -> Order {
         let index = self.state.next;
         self.state.next += 1;
+        self.state.issue();
         let request = self.requests.list[index].expect("next_due stops at requests that exist");
         let due_ns = if self.state.timed { self.state.start_ns + request.due_ns } else { now_ns };
         let Prepared { offset, len, op, .. } = request;

@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use units::Nanos;
 
+use super::live::Live;
+
 /// `wearmark emulate`
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Emulate {
+    #[command(flatten)]
+    pub live: Live,
     /// Orders to an emulation that runs.
     #[command(subcommand)]
     pub order: Option<EmulateOrder>,

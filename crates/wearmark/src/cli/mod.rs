@@ -9,6 +9,7 @@ mod capture;
 mod compare;
 mod emulate;
 mod fleet;
+mod live;
 mod oltp;
 mod papers;
 mod prove;
@@ -31,6 +32,7 @@ pub use capture::Capture;
 pub use compare::Compare;
 pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
 pub use fleet::{Executor, Fleet, FleetCollect, FleetPlan, FleetRun};
+pub use live::Live;
 pub use oltp::{
     DatabaseSettings, DbmsName, Oltp, OltpCheck, OltpCompare, OltpRun, OltpServer, OltpSweep,
     OltpTorture, OwnArguments, Place, ServerPlace, Simulated, Watching, WorkloadArguments,
@@ -207,6 +209,8 @@ pub enum Study {
         /// Print what would be done, how long it takes and how much it writes; do nothing
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        live: Live,
     },
     /// Print a study file with every default spelt out
     Show {
@@ -219,6 +223,8 @@ pub enum Study {
 /// `wearmark probe`
 #[derive(Debug, Args)]
 pub struct Probe {
+    #[command(flatten)]
+    pub live: Live,
     /// A directory (a file is made in it and removed), a file, or a block device; the current
     /// directory where absent
     #[arg(conflicts_with = "profile")]
@@ -536,6 +542,8 @@ pub enum ProfileCommand {
 /// `wearmark replay`
 #[derive(Debug, Args)]
 pub struct Replay {
+    #[command(flatten)]
+    pub live: Live,
     #[command(flatten)]
     pub input: TraceInput,
     /// A file to create, a directory to create one in, or a file or block device named twice

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use predict::Goal;
 use units::{Bytes, Nanos, Rate};
 
+use super::live::Live;
 use super::statements::{OltpTemp, OltpVersions};
 
 /// `wearmark oltp`
@@ -217,6 +218,8 @@ pub struct Watching {
 /// `wearmark oltp run`
 #[derive(Debug, Args)]
 pub struct OltpRun {
+    #[command(flatten)]
+    pub live: Live,
     #[command(flatten)]
     pub place: Place,
     #[command(flatten)]

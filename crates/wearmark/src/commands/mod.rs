@@ -24,6 +24,8 @@ mod trace;
 
 use std::path::Path;
 
+use serve::Metrics;
+
 use crate::cli::{Cli, Command};
 use crate::failure::Advice;
 use crate::view::View;
@@ -56,9 +58,17 @@ pub struct Context {
 
 /// Runs the command.
 pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
-    let context = Context { view: View::new(cli.quiet), quiet: cli.quiet, json: cli.json };
+    if let Some(command) = &cli.command {
+        outputs::check(command, cli.force)?;
+    }
+    let metrics = cli.command.as_ref().and_then(Command::metrics).map(Metrics::listen);
+    let metrics = metrics.transpose()?;
+    if let Some(metrics) = &metrics {
+        eprintln!("  metrics http://{}/metrics", metrics.address());
+    }
+    let view = View::new(cli.quiet, metrics);
+    let context = Context { view, quiet: cli.quiet, json: cli.json };
     let Some(command) = cli.command else { return here::run(&context) };
-    outputs::check(&command, cli.force)?;
     match command {
         Command::Doctor { directory } => doctor::run(&directory, &context),
         Command::Study(command) => study::run(command, &context),

@@ -20,11 +20,11 @@ pub fn run(command: Study, context: &Context) -> anyhow::Result<Outcome> {
             output::print(&StudyFile::read(&file)?.to_toml())?;
             Ok(Outcome::Fine)
         }
-        Study::Run { file, runs: _, dry_run: true } => {
+        Study::Run { file, dry_run: true, .. } => {
             dry_run(&StudyFile::read(&file)?, context)?;
             Ok(Outcome::Fine)
         }
-        Study::Run { file, runs, dry_run: false } => {
+        Study::Run { file, runs, dry_run: false, live: _ } => {
             start(&StudyFile::read(&file)?, &Options { runs }, context)
         }
     }

@@ -593,3 +593,14 @@ fn the_readme_shows_what_its_commands_print() {
         assert!(printed.contains(row), "the README shows '{row}'; printed were {printed:#?}");
     }
 }
+
+#[test]
+fn the_guide_to_watching_a_run_runs() {
+    let dir = place();
+    let page = include_str!("../../../../docs/guide/watching-a-run.md");
+    let commands = commands(page);
+    assert!(!commands.is_empty());
+    for command in commands {
+        fine(dir.path(), &command);
+    }
+}

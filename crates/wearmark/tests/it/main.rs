@@ -10,6 +10,7 @@ mod guide;
 mod host;
 mod long_traces;
 mod main_job;
+mod metrics;
 mod mistakes;
 mod oltp;
 mod outputs;

@@ -259,6 +259,8 @@ fn power_cut(arguments: &Emulate) -> Option<Nanos> {
 #[derive(Default)]
 struct LiveView {
     told: Option<Instant>,
+    /// When completions were told last, after the start.
+    completed: Duration,
     /// Requests of each device at the last look.
     requests: Vec<u64>,
 }
@@ -277,6 +279,7 @@ impl LiveView {
         }
         self.told = Some(Instant::now());
         let status = emulation.status();
+        self.tell_completions(emulation, context, elapsed);
         let before = self.requests.iter().copied().map(Some).chain(std::iter::repeat(None));
         let doing: Vec<String> = status
             .iter()
@@ -292,6 +295,23 @@ impl LiveView {
             doing: doing.join("; "),
             eta_s: total.map(|total| (total - elapsed_s).max(0.0)),
         });
+    }
+}
+
+impl LiveView {
+    /// Tells what the devices answered since the last time.
+    fn tell_completions(&mut self, emulation: &Emulation, context: &Context, elapsed: Duration) {
+        let span = elapsed.saturating_sub(std::mem::replace(&mut self.completed, elapsed));
+        for (device, classes) in emulation.status().into_iter().zip(emulation.completed()) {
+            context.view.emit(Event::Completions {
+                stage: STAGE.to_owned(),
+                device: Some(device.name),
+                at_s: elapsed.as_secs_f64(),
+                span_s: span.as_secs_f64(),
+                in_flight: device.depth as u64,
+                classes,
+            });
+        }
     }
 }
 
