@@ -9,8 +9,8 @@
 use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use sim::transactions::{
-    Class, Discipline, GroupCommit, Length, Load, Log, Path, Processors, Setup, Step, Templates,
-    Think, TransactionOutcome, transactions,
+    Class, Discipline, GroupCommit, Groups, Length, Load, Log, Path, Processors, Setup, Step,
+    Templates, Think, TransactionOutcome, transactions,
 };
 use spill::{Keys, Rows};
 use study::host_stack::Devices;
@@ -90,7 +90,7 @@ fn simulate(
         processors: Processors {
             count: PROCESSORS as u32,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: 3_000_000 },
+            discipline: Discipline::Fair { slice_ns: 3_000_000, groups: Groups::default() },
             wake_ns: 0,
         },
         classes: vec![Class { name: "log".to_owned(), device: 0, base: 0, path: Path::default() }],
@@ -110,6 +110,7 @@ fn simulate(
         kinds: vec!["update".to_owned()],
         templates,
         background: Vec::new(),
+        deferred: None,
         warming: None,
         length: Length {
             warmup_ns: S,

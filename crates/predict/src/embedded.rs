@@ -8,7 +8,7 @@
 //! captured transactions in their order.
 
 use sim::transactions::{
-    Class, Discipline, GroupCommit, Length, Load, LockClass, Log, Processors, Setup, Step,
+    Class, Discipline, GroupCommit, Groups, Length, Load, LockClass, Log, Processors, Setup, Step,
     Templates,
 };
 use trace::{Chains, Op, Stream, Trace};
@@ -191,7 +191,10 @@ fn setup(captured: &Embedded, readers: u32, templates: Templates) -> Setup {
         processors: Processors {
             count: captured.processors,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: slice_ns(captured.processors) },
+            discipline: Discipline::Fair {
+                slice_ns: slice_ns(captured.processors),
+                groups: Groups::default(),
+            },
             wake_ns: WAKE_NS as u64,
         },
         classes: captured.device.streams.iter().map(class).collect(),
@@ -200,6 +203,7 @@ fn setup(captured: &Embedded, readers: u32, templates: Templates) -> Setup {
         kinds: captured.kinds.iter().map(|kind| kind.name.clone()).collect(),
         templates,
         background: Vec::new(),
+        deferred: None,
         warming: None,
         length: Length { warmup_ns: 2_000_000_000, measure_ns: u64::MAX / 4, max_transactions: 1 },
         seed: 1,
@@ -212,7 +216,7 @@ fn unused_log(captured: &Embedded) -> Log {
     let log = captured.device.streams.iter().position(|stream| stream.name == "log");
     Log {
         class: log.unwrap_or(0) as u16,
-        rule: GroupCommit::POSTGRESQL,
+        rule: GroupCommit { next_at_random: false, ..GroupCommit::POSTGRESQL },
         commit_waits: true,
         page_bytes: 4096,
         region_bytes: 4096,

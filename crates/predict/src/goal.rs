@@ -157,6 +157,7 @@ mod tests {
         setup.locks = vec![LockClass { name: "row".to_owned(), keys: 1, home: false }];
         setup.templates = templates;
         setup.background.clear();
+        setup.log.rule.next_at_random = false;
         setup
     }
 

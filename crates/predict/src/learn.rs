@@ -81,6 +81,25 @@ pub(crate) fn slice_ns(processors: u32) -> u64 {
     700_000 * u64::from(1 + processors.clamp(1, 8).ilog2())
 }
 
+fn processors(captured: &Captured) -> Processors {
+    Processors {
+        count: captured.processors,
+        speed: 1.0,
+        discipline: Discipline::Fair {
+            slice_ns: slice_ns(captured.processors),
+            groups: captured.groups,
+        },
+        wake_ns: WAKE_NS as u64,
+    }
+}
+
+/// The driver of order entry lets a terminal go on while its delivery is in work.
+fn deferred(captured: &Captured) -> Option<u16> {
+    captured.warehouses?;
+    let at = captured.kinds.iter().position(|kind| kind.name == "delivery")?;
+    u16::try_from(at).ok()
+}
+
 /// Learns the system behind a captured run.
 ///
 /// # Errors
@@ -120,18 +139,14 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
     let setup = Setup {
         load: captured.load,
         terminals: captured.terminals,
-        processors: Processors {
-            count: captured.processors,
-            speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: slice_ns(captured.processors) },
-            wake_ns: WAKE_NS as u64,
-        },
+        processors: processors(captured),
         classes,
         log: log_of(captured, &facts, log_class),
         locks: locks(captured),
         kinds: captured.kinds.iter().map(|kind| kind.name.clone()).collect(),
         templates,
         background: background::learn(captured, data_class),
+        deferred: deferred(captured),
         warming: None,
         length: Length { warmup_ns: 2_000_000_000, measure_ns: u64::MAX / 4, max_transactions: 1 },
         seed: 1,
@@ -359,7 +374,7 @@ impl Sample<'_> {
         let mut locks = self.locks.iter().peekable();
         let reads_per_turn = self.reads.len().div_ceil(self.turns as usize);
         for turn in 0..self.turns {
-            steps.extend([Step::Ask(client), Step::Client(0)]);
+            steps.push(Step::Ask(client));
             let mut computed = 0;
             while let Some((share, lock)) =
                 locks.next_if(|(share, _)| *share * turns < f64::from(turn + 1))
@@ -381,7 +396,6 @@ impl Sample<'_> {
             if let Some(bytes) = self.log_bytes.filter(|_| turn + 1 == self.turns) {
                 steps.extend([Step::Insert(bytes), Step::Commit]);
             }
-            steps.push(Step::Client(0));
         }
         steps.push(Step::Ask(client));
         steps

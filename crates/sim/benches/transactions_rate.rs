@@ -10,8 +10,8 @@ use std::time::Instant;
 use criterion::{Criterion, criterion_group, criterion_main};
 use model::{Device, Linear};
 use sim::transactions::{
-    Class, Delays, Discipline, GroupCommit, Length, Load, LockClass, Log, Path, Processors, Setup,
-    Step, Templates, Think, transactions,
+    Class, Delays, Discipline, GroupCommit, Groups, Length, Load, LockClass, Log, Path, Processors,
+    Setup, Step, Templates, Think, transactions,
 };
 use stats::rng::Rng;
 
@@ -67,7 +67,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
         processors: Processors {
             count: 2,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: 3_000_000 },
+            discipline: Discipline::Fair { slice_ns: 3_000_000, groups: Groups::default() },
             wake_ns: 5_000,
         },
         classes: vec![class("log"), class("data")],
@@ -89,6 +89,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
         kinds: vec!["transaction".to_owned()],
         templates,
         background: Vec::new(),
+        deferred: None,
         warming: None,
         length: Length { warmup_ns: 0, measure_ns: u64::MAX / 2, max_transactions: TRANSACTIONS },
         seed: 1,

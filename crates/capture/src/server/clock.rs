@@ -13,8 +13,11 @@
 //! The kernel counts in ticks of 10 ms: a process's figure is exact to a tick. Tested with
 //! children of our own.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use super::groups::{self, TaskGroups};
 use super::tasks;
 use crate::cpu::{CpuSampler, CpuSeries, ticks_per_s};
 
@@ -48,6 +51,9 @@ pub struct ServerCpu {
     pub disturbed: bool,
     /// The machine and this process over time, with pressure stalls.
     pub series: CpuSeries,
+    /// Who shares processors with whom, where it was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<TaskGroups>,
     /// What could not be had, one sentence each.
     pub unavailable: Vec<String>,
 }
@@ -60,12 +66,13 @@ pub struct ServerClock {
 }
 
 /// Ticks at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 struct Reading {
     user: u64,
     system: u64,
     kernel: u64,
-    seen: bool,
+    /// The server's processes.
+    tree: BTreeSet<u32>,
 }
 
 impl ServerClock {
@@ -84,10 +91,11 @@ impl ServerClock {
             server_user_s: seconds(self.start.user, end.user),
             server_system_s: seconds(self.start.system, end.system),
             kernel_threads_s: seconds(self.start.kernel, end.kernel),
+            groups: (!end.tree.is_empty()).then(|| groups::read(&end.tree)),
             unavailable: series.unavailable.clone(),
             ..ServerCpu::default()
         };
-        if !(self.start.seen && end.seen) {
+        if self.start.tree.is_empty() || end.tree.is_empty() {
             cpu.unavailable.push("the server was gone when its time was read".to_owned());
         }
         cpu.fill(series);
@@ -141,7 +149,7 @@ pub fn parts_of(cpu: &ServerCpu, transactions: u64) -> Vec<(&'static str, f64)> 
 fn read(mains: &[u32]) -> Reading {
     let processes = tasks::processes();
     let tree = tasks::tree(&processes, mains);
-    let mut reading = Reading { seen: !tree.is_empty(), ..Reading::default() };
+    let mut reading = Reading::default();
     for (pid, stat) in &processes {
         if tree.contains(pid) {
             reading.user += stat.user + stat.children_user;
@@ -150,6 +158,7 @@ fn read(mains: &[u32]) -> Reading {
             reading.kernel += stat.user + stat.system;
         }
     }
+    reading.tree = tree;
     reading
 }
 

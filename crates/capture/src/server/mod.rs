@@ -25,6 +25,7 @@ mod class;
 mod clock;
 mod files;
 mod find;
+mod groups;
 mod journal;
 mod logical;
 mod observer;
@@ -41,6 +42,7 @@ pub use accounts::{CLOSE, Closure, PerTransaction, Quality, ServerAccounts, Sour
 pub use class::{Class, Server, System};
 pub use clock::{DISTURBED_SHARE, ServerClock, ServerCpu, parts_of};
 pub use find::{by_control_group, by_data, by_pid, is_alive};
+pub use groups::TaskGroups;
 pub use logical::{Actor, Logical, Options, ServerCapture, ServerFile, Unresolved};
 pub use observer::{Observed, Observer};
 pub use physical::{PhysicalCapture, PhysicalClass, ServerPhysical};

@@ -11,6 +11,7 @@ impl Engine<'_> {
     /// An actor asks that the log be durable up to its last record.
     pub(super) fn commit(&mut self, id: u32) {
         let (rule, task) = (self.setup.log.rule, self.is_task(id));
+        self.actors[id as usize].burst.1 = false;
         if task {
             self.actors[id as usize].position = self.log.inserted();
         } else if !self.log.is_flushed(self.actors[id as usize].position) {
@@ -105,8 +106,7 @@ impl Engine<'_> {
             if ns == 0 {
                 self.events.push(self.now, What::Go(*waiter));
             } else {
-                let burst = &mut self.actors[*waiter as usize].burst;
-                self.processors.ready(*waiter, ns, burst, self.now, &mut self.events);
+                self.ready(*waiter, ns);
             }
         }
         self.woken = woken;
@@ -115,7 +115,8 @@ impl Engine<'_> {
     /// Releases all locks of an actor.
     pub(super) fn unlock(&mut self, id: u32) {
         while let Some(key) = self.actors[id as usize].keys.pop() {
-            if let Some(next) = self.locks.release(key, id) {
+            let rng = self.setup.log.rule.next_at_random.then_some(&mut self.rng);
+            if let Some(next) = self.locks.release(key, id, rng) {
                 self.charge(next);
                 self.events.push(self.now, What::Go(next));
             }

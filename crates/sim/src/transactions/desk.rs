@@ -4,48 +4,69 @@ use std::collections::VecDeque;
 
 use super::outcome::{KindOutcome, Waits};
 use super::setup::{Length, Setup};
+use super::template::Template;
 
-/// Most arrivals of an open loop that wait for a terminal.
+/// Most arrivals of an open loop that wait for a session.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Transactions that wait for a terminal, and terminals that wait for a transaction.
+/// A transaction that a terminal asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) terminal: u32,
+    pub(super) at: u64,
+    /// Which of those begun or waiting it is, from 0.
+    pub(super) number: u64,
+    pub(super) template: Template,
+    /// Whether its terminal waits for the answer.
+    pub(super) waited_for: bool,
+}
+
+/// Transactions that wait for a session, and sessions that wait for a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
-    /// When each arrived.
-    waiting: VecDeque<u64>,
+    waiting: VecDeque<Asked>,
     idle: Vec<u32>,
     pub(super) asked: u64,
     pub(super) dropped: u64,
+    /// Transactions in work or waiting for whose answer nobody waits.
+    pub(super) deferred: u64,
 }
 
 impl Desk {
-    /// A transaction arrives; gives the terminal that takes it.
-    pub(super) fn arrive(&mut self, now: u64) -> Option<u32> {
-        if let Some(terminal) = self.idle.pop() {
-            self.asked += 1;
-            return Some(terminal);
+    /// Whether one more can be asked for; otherwise it is dropped.
+    pub(super) fn has_room(&mut self) -> bool {
+        let room = self.waiting.len() < MOST_WAITING;
+        self.dropped += u64::from(!room);
+        room
+    }
+
+    /// A transaction is asked for.
+    pub(super) fn queue(&mut self, asked: Asked) {
+        self.asked += 1;
+        self.waiting.push_back(asked);
+    }
+
+    /// The next transaction, for a session that is free.
+    pub(super) fn next(&mut self) -> Option<Asked> {
+        self.waiting.pop_front()
+    }
+
+    /// A session has nothing to do.
+    pub(super) fn idles(&mut self, session: u32) {
+        self.idle.push(session);
+    }
+
+    /// A session that has nothing to do, and a transaction for it.
+    pub(super) fn pair(&mut self) -> Option<(u32, Asked)> {
+        if self.waiting.is_empty() {
+            return None;
         }
-        if self.waiting.len() < MOST_WAITING {
-            self.asked += 1;
-            self.waiting.push_back(now);
-        } else {
-            self.dropped += 1;
-        }
-        None
+        Some((self.idle.pop()?, self.waiting.pop_front()?))
     }
 
     /// Transactions that wait.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting.len() as u64
-    }
-
-    /// A terminal is free; gives the arrival of its next transaction.
-    pub(super) fn free(&mut self, terminal: u32) -> Option<u64> {
-        let next = self.waiting.pop_front();
-        if next.is_none() {
-            self.idle.push(terminal);
-        }
-        next
     }
 }
 

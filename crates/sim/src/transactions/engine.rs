@@ -9,7 +9,7 @@ use super::events::{Events, What};
 use super::locks::Locks;
 use super::log::{LogState, Stage};
 use super::outcome::{TransactionOutcome, Wait, Waits};
-use super::processors::{Burst, Processors};
+use super::processors::Processors;
 use super::setup::{Load, Pace, Setup};
 use super::storage::{Ask, Storage};
 use super::template::Step;
@@ -51,6 +51,10 @@ pub(super) struct Actor {
     pub(super) at: u32,
     pub(super) end: u32,
     pub(super) kind: u16,
+    /// Who asked for its transaction.
+    pub(super) terminal: u32,
+    /// Whether that waits for the answer.
+    pub(super) waited_for: bool,
     pub(super) then: Then,
     /// What it waits for since when.
     pub(super) wait: usize,
@@ -61,7 +65,8 @@ pub(super) struct Actor {
     pub(super) busy: bool,
     /// Its last position in the log.
     pub(super) position: u64,
-    pub(super) burst: Burst,
+    /// What it computes, ns, and whether its client does.
+    pub(super) burst: (u64, bool),
     pub(super) waits: Waits,
     pub(super) keys: Vec<u32>,
     /// Reads that it makes because caches are empty still.
@@ -123,7 +128,7 @@ impl<'a> Engine<'a> {
             events: Events::default(),
             actors: vec![Actor { then: Then::Rest, log: 1.0, ..Actor::default() }; count],
             tasks,
-            processors: Processors::new(&setup.processors, count),
+            processors: Processors::new(&setup.processors, setup.terminals, count),
             locks: Locks::new(&setup.locks),
             log: LogState::new(&setup.log),
             storage: Storage::new(devices, &setup.classes, count),
@@ -137,14 +142,10 @@ impl<'a> Engine<'a> {
     }
 
     fn begin(&mut self) {
-        for terminal in 0..self.setup.terminals {
-            match self.setup.load {
-                Load::Closed(_) => self.think(terminal),
-                Load::Open { .. } => {
-                    let none = self.desk.free(terminal);
-                    assert!(none.is_none(), "nothing has arrived yet");
-                }
-            }
+        (0..self.setup.terminals).rev().for_each(|session| self.desk.idles(session));
+        if matches!(self.setup.load, Load::Closed(_)) {
+            (0..self.setup.terminals).for_each(|terminal| self.think(terminal));
+            self.serve();
         }
         if matches!(self.setup.load, Load::Open { .. }) {
             self.next_arrival();
@@ -178,15 +179,15 @@ impl<'a> Engine<'a> {
 
     fn happen(&mut self, what: What) {
         match what {
-            What::Burst(actor) => self.burst(actor),
-            What::Shared(generation) => {
-                if let Some(actor) = self.processors.shared(generation, self.now, &mut self.events)
-                {
+            What::Burst { processor, generation } => {
+                let event = (processor, generation);
+                if let Some(actor) = self.processors.over(event, self.now, &mut self.events) {
                     self.computed(actor);
-                    if let Some(ns) = self.advance(actor) {
-                        self.go_on(actor, ns);
-                    }
+                    self.go_on(actor);
                 }
+            }
+            What::Balance(processor) => {
+                self.processors.balance(processor, self.now, &mut self.events);
             }
             What::Go(actor) => {
                 self.charge(actor);
@@ -200,40 +201,18 @@ impl<'a> Engine<'a> {
                 self.storage.completed(actor, self.now);
                 self.go(actor);
             }
-            What::Start(terminal) => {
-                self.desk.asked += u64::from(matches!(self.setup.load, Load::Closed(_)));
-                self.start(terminal);
+            What::Ask(terminal) => {
+                self.ask(terminal);
+                self.serve();
             }
+            What::Start(session) => self.go(session),
             What::Arrival => {
                 self.next_arrival();
-                if let Some(terminal) = self.desk.arrive(self.now) {
-                    self.actors[terminal as usize].asked = self.now;
-                    self.start(terminal);
-                }
+                let terminal = (self.desk.asked % u64::from(self.setup.terminals)) as u32;
+                self.ask(terminal);
+                self.serve();
             }
             What::Round(task) => self.round(task),
-        }
-    }
-
-    /// The slice of an actor is over.
-    fn burst(&mut self, id: u32) {
-        self.computed(id);
-        let actor = &self.actors[id as usize];
-        let next = if actor.burst.left > 0 {
-            self.processors.next(Some((id, actor.burst)))
-        } else if let Some(ns) = self.advance(id) {
-            return self.go_on(id, ns);
-        } else {
-            self.processors.next(None)
-        };
-        if let Some(next) = next {
-            self.processors.run(
-                next,
-                0,
-                &mut self.actors[next as usize].burst,
-                self.now,
-                &mut self.events,
-            );
         }
     }
 
@@ -241,12 +220,11 @@ impl<'a> Engine<'a> {
     fn computed(&mut self, id: u32) {
         let actor = &mut self.actors[id as usize];
         let passed = self.now - actor.since;
-        let ran = actor.burst.slice.min(passed);
-        actor.burst.left -= actor.burst.slice;
+        let ran = actor.burst.0.min(passed);
         actor.waits[Wait::Cpu] += ran;
         actor.waits[Wait::RunQueue] += passed - ran;
         actor.since = self.now;
-        self.processors.ran(id, actor.burst, ran);
+        self.processors.used_ns += ran;
     }
 
     /// Charges the wait that is over.
@@ -259,25 +237,25 @@ impl<'a> Engine<'a> {
     /// Lets an actor go on that has no processor.
     pub(super) fn go(&mut self, id: u32) {
         if let Some(ns) = self.advance(id) {
-            self.processors.ready(
-                id,
-                ns,
-                &mut self.actors[id as usize].burst,
-                self.now,
-                &mut self.events,
-            );
+            self.ready(id, ns);
         }
     }
 
+    /// An actor that has no processor wants to compute.
+    pub(super) fn ready(&mut self, id: u32, ns: u64) {
+        let actor = &mut self.actors[id as usize];
+        actor.burst.0 = ns;
+        self.processors.ready((id, actor.burst.1), ns, self.now, &mut self.events);
+    }
+
     /// Lets an actor go on that has one.
-    fn go_on(&mut self, id: u32, ns: u64) {
-        self.processors.go_on(
-            id,
-            ns,
-            &mut self.actors[id as usize].burst,
-            self.now,
-            &mut self.events,
-        );
+    fn go_on(&mut self, id: u32) {
+        let Some(ns) = self.advance(id) else {
+            return self.processors.leave(self.now, &mut self.events);
+        };
+        let actor = &mut self.actors[id as usize];
+        actor.burst.0 = ns;
+        self.processors.go_on((id, actor.burst.1), ns, self.now, &mut self.events);
     }
 
     /// Takes steps until the actor must compute (gives how long, ns) or wait.
@@ -316,13 +294,12 @@ impl<'a> Engine<'a> {
             return Next::Wait;
         }
         let Some(step) = step else {
-            self.ended(id);
-            return Next::Wait;
+            return if self.ended(id) { Next::On } else { Next::Wait };
         };
         actor.at += 1;
         match step {
             Step::Cpu(ns) | Step::Ask(ns) => {
-                actor.burst.of_client = matches!(step, Step::Ask(_));
+                actor.burst.1 = matches!(step, Step::Ask(_));
                 return Next::Compute(self.processors.scaled(ns));
             }
             Step::Client(ns) => {
@@ -331,7 +308,7 @@ impl<'a> Engine<'a> {
                 return Next::Wait;
             }
             Step::Lock(class) => {
-                let key = self.locks.key(class, id, &mut self.rng);
+                let key = self.locks.key(class, actor.terminal, &mut self.rng);
                 actor.keys.push(key);
                 if !self.locks.take(key, id) {
                     actor.wait = Wait::Lock as usize;

@@ -8,13 +8,15 @@ use std::collections::BinaryHeap;
 pub(super) enum What {
     /// An actor goes on: its wait is over.
     Go(u32),
-    /// The processor time that an actor was given is over.
-    Burst(u32),
-    /// The first of those who share the processors is done, if this is still the generation.
-    Shared(u32),
+    /// What runs on a processor has run its time, if this is still the generation.
+    Burst { processor: u16, generation: u32 },
+    /// A processor that may idle looks for work.
+    Balance(u16),
     /// The request of a ticket completed: that of an actor, or one that nobody waits for.
     IoDone(u32),
-    /// A terminal begins a transaction.
+    /// A terminal asks for a transaction.
+    Ask(u32),
+    /// An actor begins the transaction that was given to it.
     Start(u32),
     /// A transaction arrives (open loop).
     Arrival,

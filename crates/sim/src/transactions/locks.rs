@@ -1,4 +1,4 @@
-//! Locks: one holder per key, waiters in the order in which they came.
+//! Locks: one holder per key; of those who wait, the first or any is next.
 
 use std::collections::VecDeque;
 
@@ -31,10 +31,10 @@ impl Locks {
         Self { classes, holder: vec![FREE; first as usize], queues }
     }
 
-    /// A key of the class for this actor.
-    pub(super) fn key(&self, class: u16, actor: u32, rng: &mut Rng) -> u32 {
+    /// A key of the class for somebody at this terminal.
+    pub(super) fn key(&self, class: u16, terminal: u32, rng: &mut Rng) -> u32 {
         let (first, keys, home) = self.classes[usize::from(class)];
-        first + if home { actor % keys } else { rng.below(u64::from(keys)) as u32 }
+        first + if home { terminal % keys } else { rng.below(u64::from(keys)) as u32 }
     }
 
     /// Whether the actor has the key now; otherwise it waits and [`Locks::release`] will name it.
@@ -49,11 +49,15 @@ impl Locks {
         false
     }
 
-    /// Gives the key to the first waiter, which is returned.
-    pub(super) fn release(&mut self, key: u32, actor: u32) -> Option<u32> {
+    /// Gives the key to a waiter, which is returned: the first, or any where `rng` is given.
+    pub(super) fn release(&mut self, key: u32, actor: u32, rng: Option<&mut Rng>) -> Option<u32> {
         let holder = &mut self.holder[key as usize];
         assert_eq!(*holder, actor, "the holder releases");
-        let next = self.queues[key as usize].pop_front();
+        let queue = &mut self.queues[key as usize];
+        let next = match rng {
+            Some(rng) if queue.len() > 1 => queue.remove(rng.below(queue.len() as u64) as usize),
+            _ => queue.pop_front(),
+        };
         *holder = next.unwrap_or(FREE);
         next
     }

@@ -8,15 +8,18 @@
 //! the devices. So the number of terminals, the rate, the processors, the devices and the commit
 //! rule can be asked about.
 //!
-//! - **Processors** ([`Processors`]): slices for the task that ran least, or processor sharing.
+//! - **Processors** ([`Processors`]): as Linux shares them (a queue each, the earliest eligible
+//!   virtual deadline first, groups of tasks; `processors/fair.rs`), or processor sharing.
+//! - **Terminals and sessions**: a terminal asks, a free session does it, first come first served.
+//!   Of one kind of transaction the terminal need not wait for the answer ([`Setup::deferred`]).
 //! - **Log** ([`Log`]): PostgreSQL's rule (`XLogFlush`: own position flushed, or wait for the
 //!   holder of the write lock, or lead; the leader writes and flushes all that was inserted before
 //!   it began; all waiters wake and look again) or InnoDB's (row locks are released before the
 //!   flush; the leader wakes those it satisfied and one next leader). Written are whole pages, the
 //!   last partial one again; full-page images and the filling of new segments add to it. A leader
 //!   may wait for others to join it ([`CommitDelay`]).
-//! - **Locks** ([`LockClass`]): one key of a class, first in, first out. Templates take classes in
-//!   rising order, so there is no deadlock.
+//! - **Locks** ([`LockClass`]): one key of a class; of those who wait the first is next, or any, as
+//!   the commit rule has it. Templates take classes in rising order, so there is no deadlock.
 //! - **Background** ([`Background`]): rounds of steps by time or by transactions.
 //! - **Caches that fill** ([`Warming`]): extra reads by the number of transactions since the start,
 //!   by the kind of each, before it commits.
@@ -44,7 +47,7 @@ mod terminals;
 pub use engine::transactions;
 pub use outcome::{IoOutcome, KindOutcome, LogOutcome, TransactionOutcome, Wait, Waits};
 pub use setup::{
-    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
-    LockClass, Log, Pace, Path, Processors, Setup, Think, Wakes, Warming,
+    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Groups, Images, Length,
+    Load, LockClass, Log, Pace, Path, Processors, Setup, Think, Wakes, Warming,
 };
 pub use template::{Step, Template, Templates};

@@ -27,6 +27,9 @@ pub struct Setup {
     pub templates: Templates,
     /// What goes on beside them.
     pub background: Vec<Background>,
+    /// The kind of transaction for whose answer terminals do not wait (closed loop): TPC-C's
+    /// deferred delivery, clause 2.7.2.
+    pub deferred: Option<u16>,
     /// What is read beyond that while caches fill; none where they are full.
     pub warming: Option<Warming>,
     /// How long it is simulated.
@@ -75,14 +78,28 @@ pub struct Processors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
-    /// The task that has run least goes first, for a slice at most; one that slept is taken for
-    /// having run as much as the last that was chosen.
+    /// As Linux does it: a queue per processor, the earliest eligible virtual deadline first.
     Fair {
         /// Length of a slice, ns.
         slice_ns: u64,
+        /// Which tasks share what one gets.
+        groups: Groups,
     },
     /// All that are ready run at once, each at an equal share, at most one processor each.
     Sharing,
+}
+
+/// Which tasks share what one of them gets of the processors: control groups, or sessions where
+/// these are groups (autogroups). Those that are in none stand for themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Groups {
+    /// Those that serve terminals.
+    pub server: bool,
+    /// The clients.
+    pub clients: bool,
+    /// Whether an idle processor is always found by who wakes up, and takes work from others at
+    /// once: no processor idles while anybody waits. Linux does so only where little is done.
+    pub finds_idle: bool,
 }
 
 /// A class of files and where it lies.
@@ -160,18 +177,26 @@ pub struct Log {
 pub struct GroupCommit {
     /// Whether locks are held until the commit is durable.
     pub locks_outlive_flush: bool,
+    /// Whether any of those who wait for a lock may be next; otherwise it is who came first.
+    pub next_at_random: bool,
     /// Who is woken when the leader releases the log.
     pub wakes: Wakes,
 }
 
 impl GroupCommit {
     /// PostgreSQL: `CommitTransaction` releases locks after `XLogFlush`, and `LWLockRelease` wakes
-    /// all that wait for the lock to become free.
-    pub const POSTGRESQL: Self = Self { locks_outlive_flush: true, wakes: Wakes::All };
+    /// all that wait for the lock to become free. Who waits for a row follows it from version to
+    /// version, one after the other, and who comes then begins at the newest (`heap_lock_tuple`,
+    /// `EvalPlanQual`): none of them has a place.
+    pub const POSTGRESQL: Self =
+        Self { locks_outlive_flush: true, next_at_random: true, wakes: Wakes::All };
     /// InnoDB without binary log: `trx_commit_in_memory` releases locks before `log_write_up_to`,
     /// and MariaDB's `group_commit_lock` wakes the satisfied and one next leader.
-    pub const INNODB: Self =
-        Self { locks_outlive_flush: false, wakes: Wakes::SatisfiedAndOneLeader };
+    pub const INNODB: Self = Self {
+        locks_outlive_flush: false,
+        next_at_random: false,
+        wakes: Wakes::SatisfiedAndOneLeader,
+    };
 }
 
 /// PostgreSQL's `commit_delay` and `commit_siblings`: the leader sleeps before it writes, where
@@ -335,11 +360,15 @@ impl Setup {
         {
             return bad(format!("an arrival rate of {per_s} per second is not above 0"));
         }
-        if self.processors.discipline == (Discipline::Fair { slice_ns: 0 }) {
+        if matches!(self.processors.discipline, Discipline::Fair { slice_ns: 0, .. }) {
             return bad("a slice of processor time is longer than 0".to_owned());
         }
         if self.templates.each.is_empty() {
             return bad("there is no transaction to draw".to_owned());
+        }
+        let others = self.templates.each.iter().any(|each| Some(each.kind) != self.deferred);
+        if matches!(self.load, Load::Closed(think) if think.mean_ns < 1.0) && !others {
+            return bad("terminals without think time would ask for ever".to_owned());
         }
         if let Some(class) = self.classes.iter().find(|class| class.device >= devices) {
             return bad(format!("file class {} lies on no device", class.name));

@@ -1,9 +1,13 @@
 //! Transactions and rounds of background tasks: how they begin and end.
 
+use super::desk::Asked;
 use super::engine::{Engine, Then};
 use super::events::What;
 use super::outcome::{Wait, Waits};
 use super::setup::{Load, Pace};
+
+/// Transactions for whose answer nobody waits: at most this many, or four per terminal.
+const MOST_DEFERRED: u64 = 64;
 
 impl Engine<'_> {
     /// Whether an actor is a background task.
@@ -11,26 +15,29 @@ impl Engine<'_> {
         id >= self.setup.terminals
     }
 
-    /// An actor has no step left.
-    pub(super) fn ended(&mut self, id: u32) {
+    /// An actor has no step left; tells whether it goes on with another transaction.
+    pub(super) fn ended(&mut self, id: u32) -> bool {
         self.unlock(id);
         self.actors[id as usize].then = Then::Rest;
         if self.is_task(id) {
-            return self.rest(id - self.setup.terminals);
+            self.rest(id - self.setup.terminals);
+            return false;
         }
         let actor = &mut self.actors[id as usize];
         actor.busy = false;
         self.tally.end(actor.kind, self.now - actor.asked, &actor.waits, self.now);
-        match self.setup.load {
-            Load::Closed(_) => self.think(id),
-            Load::Open { .. } => {
-                if let Some(arrival) = self.desk.free(id) {
-                    self.actors[id as usize].asked = arrival;
-                    self.actors[id as usize].busy = true;
-                    self.events.push(self.now, What::Start(id));
-                }
-            }
+        if actor.waited_for {
+            let terminal = actor.terminal;
+            self.think(terminal);
+        } else {
+            self.desk.deferred -= 1;
         }
+        let next = self.desk.next();
+        match next {
+            Some(asked) => self.give(id, asked),
+            None => self.desk.idles(id),
+        }
+        self.serve();
         for (task, of) in (0u32..).zip(&mut self.tasks) {
             if let Pace::Transactions(each) = of.pace {
                 of.owed += 1.0 / each;
@@ -40,16 +47,61 @@ impl Engine<'_> {
                 }
             }
         }
+        next.is_some()
     }
 
     /// A terminal thinks, then asks for its next transaction.
     pub(super) fn think(&mut self, terminal: u32) {
         let Load::Closed(think) = self.setup.load else { return };
         let mean_ns = think.mean_ns;
-        let ns = if think.exponential { self.rng.exponential(mean_ns) } else { mean_ns };
-        let at = self.now + ns as u64;
-        self.actors[terminal as usize].asked = at;
-        self.events.push(at, What::Start(terminal));
+        let ns = if think.exponential { self.rng.exponential(mean_ns) } else { mean_ns } as u64;
+        if ns == 0 {
+            self.ask(terminal);
+        } else {
+            self.events.push(self.now + ns, What::Ask(terminal));
+        }
+    }
+
+    /// A terminal asks for a transaction.
+    pub(super) fn ask(&mut self, terminal: u32) {
+        if !self.desk.has_room() {
+            return;
+        }
+        let number = self.started;
+        self.started += 1;
+        let template = self.setup.templates.draw(number, &mut self.rng);
+        let most = MOST_DEFERRED.max(4 * u64::from(self.setup.terminals));
+        let waited_for = self.setup.deferred != Some(template.kind) || self.desk.deferred >= most;
+        self.desk.queue(Asked { terminal, at: self.now, number, template, waited_for });
+        if !waited_for {
+            self.desk.deferred += 1;
+            self.think(terminal);
+        }
+    }
+
+    /// Sessions that have nothing to do begin with what waits.
+    pub(super) fn serve(&mut self) {
+        while let Some((session, asked)) = self.desk.pair() {
+            self.give(session, asked);
+            self.events.push(self.now, What::Start(session));
+        }
+    }
+
+    /// A session gets a transaction that was asked for some time ago.
+    fn give(&mut self, session: u32, asked: Asked) {
+        let actor = &mut self.actors[session as usize];
+        let Asked { terminal, at, number, template, waited_for } = asked;
+        (actor.terminal, actor.asked, actor.waited_for) = (terminal, at, waited_for);
+        (actor.at, actor.end, actor.kind) = (template.first, template.end, template.kind);
+        (actor.then, actor.since, actor.busy) = (Then::Step, self.now, true);
+        actor.position = 0;
+        actor.waits = Waits::default();
+        actor.waits[Wait::Terminal] = self.now - at;
+        if let Some(warming) = &self.setup.warming {
+            let mean = warming.extra(number, template.kind);
+            actor.extra_reads = self.rng.poisson(mean);
+            actor.log = warming.log(number);
+        }
     }
 
     pub(super) fn next_arrival(&mut self) {
@@ -57,25 +109,6 @@ impl Engine<'_> {
             let gap = self.rng.exponential(1e9 / per_s);
             self.events.push(self.now + gap as u64, What::Arrival);
         }
-    }
-
-    /// A terminal begins a transaction that was asked for some time ago.
-    pub(super) fn start(&mut self, terminal: u32) {
-        let drawn = self.setup.templates.draw(self.started, &mut self.rng);
-        if let Some(warming) = &self.setup.warming {
-            let mean = warming.extra(self.started, drawn.kind);
-            let actor = &mut self.actors[terminal as usize];
-            actor.extra_reads = self.rng.poisson(mean);
-            actor.log = warming.log(self.started);
-        }
-        self.started += 1;
-        let actor = &mut self.actors[terminal as usize];
-        (actor.at, actor.end, actor.kind) = (drawn.first, drawn.end, drawn.kind);
-        (actor.then, actor.since, actor.busy) = (Then::Step, self.now, true);
-        actor.position = 0;
-        actor.waits = Waits::default();
-        actor.waits[Wait::Terminal] = self.now - actor.asked;
-        self.go(terminal);
     }
 
     /// A round of a background task is due.

@@ -10,9 +10,9 @@
 use model::{Device, Linear};
 use profile::linear::{Flush, LinearParameters};
 use sim::transactions::{
-    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
-    LockClass, Log, Pace, Path, Processors, Setup, Step, Templates, Think, TransactionOutcome,
-    Wait, Warming, transactions,
+    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Groups, Images, Length,
+    Load, LockClass, Log, Pace, Path, Processors, Setup, Step, Templates, Think,
+    TransactionOutcome, Wait, Warming, transactions,
 };
 use stats::rng::Rng;
 use trace::Op;
@@ -23,6 +23,7 @@ use crate::replay::constant;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 const FLUSH_NS: u64 = MS;
+const IDLE_FOUND: Groups = Groups { server: false, clients: false, finds_idle: true };
 
 /// A device whose writes cost nothing and whose flushes take [`FLUSH_NS`]; reads take 100 us.
 fn log_device() -> Box<dyn Device> {
@@ -49,7 +50,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
         processors: Processors {
             count: 1000,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: 3 * MS },
+            discipline: Discipline::Fair { slice_ns: 3 * MS, groups: IDLE_FOUND },
             wake_ns: 0,
         },
         classes: vec![class("log", 0), class("data", 0)],
@@ -69,6 +70,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
         kinds: vec!["update".to_owned()],
         templates,
         background: Vec::new(),
+        deferred: None,
         warming: None,
         length: Length { warmup_ns: S, measure_ns: 1000 * S, max_transactions: 400_000 },
         seed: 7,
@@ -122,7 +124,9 @@ fn machine_repairman(users: u32, servers: u32, think: f64, service: f64) -> (f64
 fn terminals_at_processors_are_the_machine_repairman() {
     let steps = computing(MS as f64);
     for (users, servers, think) in [(1, 1, 2.0), (5, 1, 4.0), (20, 1, 30.0), (20, 2, 5.0)] {
-        for discipline in [Discipline::Fair { slice_ns: 3 * MS }, Discipline::Sharing] {
+        for discipline in
+            [Discipline::Fair { slice_ns: 3 * MS, groups: IDLE_FOUND }, Discipline::Sharing]
+        {
             let mut setup = setup(users, &slices(&steps));
             let mean_ns = think * MS as f64;
             setup.load = Load::Closed(Think { mean_ns, exponential: true });
@@ -150,7 +154,9 @@ fn arrivals_at_processors_are_mmc() {
         }
         let waits = term / (1.0 - rho) / (sum + term / (1.0 - rho));
         let expected = MS as f64 * (1.0 + waits / (f64::from(servers) * (1.0 - rho)));
-        for discipline in [Discipline::Fair { slice_ns: S }, Discipline::Sharing] {
+        for discipline in
+            [Discipline::Fair { slice_ns: S, groups: IDLE_FOUND }, Discipline::Sharing]
+        {
             let mut setup = setup(1000, &slices(&steps));
             setup.load = Load::Open { per_s: 1e9 / MS as f64 * offered };
             setup.processors = Processors { count: servers, discipline, ..setup.processors };
@@ -258,6 +264,49 @@ fn locks_outlive_the_flush_or_not() {
     let outcome = run(&setup);
     assert_eq!(outcome.kinds[0].waits[Wait::Lock], 0);
     assert!(outcome.transactions_per_s > 8_000.0, "{}", outcome.transactions_per_s);
+}
+
+/// Whoever of the waiters is next, they wait as long on average (Little); but where it is any of
+/// them, some wait much longer (Kleinrock, Queueing Systems 2, section 3.6).
+#[test]
+fn locks_at_random_have_the_same_mean_and_a_longer_tail() {
+    let mut rng = Rng::new(5);
+    let templates: Vec<[Step; 2]> = (0..20_000)
+        .map(|_| [Step::Lock(0), Step::Client(rng.exponential(MS as f64) as u64 + 1)])
+        .collect();
+    let steps: Vec<&[Step]> = templates.iter().map(|steps| &steps[..]).collect();
+    let mut setup = setup(20, &steps);
+    setup.locks = vec![LockClass { name: "row".to_owned(), keys: 1, home: false }];
+    setup.log.rule = GroupCommit::INNODB;
+    let first = run(&setup);
+    setup.log.rule = GroupCommit::POSTGRESQL;
+    let any = run(&setup);
+    let [first, any] = [&first, &any].map(|outcome| &outcome.kinds[0].response);
+    close("mean", any.mean(), first.mean(), 0.01);
+    let tail = any.quantile(0.99) as f64 / first.quantile(0.99) as f64;
+    assert!(tail > 2.0 && any.quantile(0.5) < first.quantile(0.5), "{tail}");
+}
+
+/// One terminal, one session, 1 ms each: between two transactions that are waited for there are as
+/// many others as a fair coin falls the other way, one on average, and they are done first.
+#[test]
+fn deferred_transactions_are_done_before_what_is_asked_after_them() {
+    let mut setup = setup(1, &[&[Step::Cpu(MS)]]);
+    setup.templates.push(1, &[Step::Cpu(MS)]);
+    setup.kinds.push("deferred".to_owned());
+    setup.deferred = Some(1);
+    setup.length.max_transactions = 400_000;
+    setup.length.measure_ns = 10_000 * S;
+    let outcome = run(&setup);
+    close("rate", outcome.transactions_per_s, 1000.0, 0.001);
+    close("waited for", outcome.kinds[0].response.mean(), 2.0 * MS as f64, 0.01);
+    // The k-th of a batch of n has k ms: the mean of k over all, of batches of geometric length.
+    close("deferred", outcome.kinds[1].response.mean(), 2.0 * MS as f64, 0.01);
+    setup.templates = Templates::default();
+    setup.templates.push(1, &[Step::Cpu(MS)]);
+    let mut device = [log_device()];
+    let refused = transactions(&mut device, &setup).unwrap_err().to_string();
+    assert!(refused.contains("for ever"), "{refused}");
 }
 
 /// Mixed work on everything that there is, background tasks included.
