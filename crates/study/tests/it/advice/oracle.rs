@@ -194,7 +194,7 @@ fn blank(server: &Server, count: u32) -> Captured {
             kernel_ns: 0.0,
         },
         processors: server.processors,
-        groups: Groups::default(),
+        groups: Groups { finds_idle: true, ..Groups::default() },
         disturbed: false,
         terminals: server.terminals,
         load: Load::Closed(Think { mean_ns: server.think_ns as f64, exponential: false }),
