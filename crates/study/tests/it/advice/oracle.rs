@@ -216,7 +216,9 @@ impl World<'_> {
         match event {
             Event::Begins => self.begin(terminal),
             Event::Computed => {
-                match self.ready.pop_front() {
+                // Linux was seen to take the youngest as often as the oldest of those who wait.
+                let any = self.rng.below(self.ready.len().max(1) as u64) as usize;
+                match self.ready.remove(any) {
                     Some((next, ns)) => self.at(self.now + ns, Event::Computed, next),
                     None => self.idle += 1,
                 }
