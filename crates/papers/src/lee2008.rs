@@ -9,7 +9,7 @@
 use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use sim::transactions::{
-    Class, Discipline, GroupCommit, Groups, Length, Load, Log, Path, Processors, Setup, Step,
+    Class, Discipline, GroupCommit, Length, Load, Log, Path, Processors, Scheduling, Setup, Step,
     Templates, Think, TransactionOutcome, transactions,
 };
 use spill::{Keys, Rows};
@@ -90,7 +90,7 @@ fn simulate(
         processors: Processors {
             count: PROCESSORS as u32,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: 3_000_000, groups: Groups::default() },
+            discipline: Discipline::Fair { slice_ns: 3_000_000, scheduling: Scheduling::default() },
             wake_ns: 0,
         },
         classes: vec![Class { name: "log".to_owned(), device: 0, base: 0, path: Path::default() }],

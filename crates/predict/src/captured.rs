@@ -1,7 +1,7 @@
 //! What a captured run is to a prediction.
 
 use serde::{Deserialize, Serialize};
-use sim::transactions::{GroupCommit, Groups, Load};
+use sim::transactions::{GroupCommit, Load, Scheduling};
 use trace::{Op, Trace};
 
 /// Which server ran.
@@ -129,8 +129,8 @@ pub struct Captured {
     pub cpu: Cpu,
     /// Processors of the machine.
     pub processors: u32,
-    /// Which tasks share what one gets of them.
-    pub groups: Groups,
+    /// How the kernel shares them.
+    pub scheduling: Scheduling,
     /// Whether other programs used much of them during the capture.
     pub disturbed: bool,
     /// Sessions.

@@ -8,8 +8,8 @@
 //! captured transactions in their order.
 
 use sim::transactions::{
-    Class, Discipline, GroupCommit, Groups, Length, Load, LockClass, Log, Processors, Setup, Step,
-    Templates,
+    Class, Discipline, GroupCommit, Length, Load, LockClass, Log, Processors, Scheduling, Setup,
+    Step, Templates,
 };
 use trace::{Chains, Op, Stream, Trace};
 
@@ -193,7 +193,7 @@ fn setup(captured: &Embedded, readers: u32, templates: Templates) -> Setup {
             speed: 1.0,
             discipline: Discipline::Fair {
                 slice_ns: slice_ns(captured.processors),
-                groups: Groups::default(),
+                scheduling: Scheduling::default(),
             },
             wake_ns: WAKE_NS as u64,
         },

@@ -87,7 +87,7 @@ fn processors(captured: &Captured) -> Processors {
         speed: 1.0,
         discipline: Discipline::Fair {
             slice_ns: slice_ns(captured.processors),
-            groups: captured.groups,
+            scheduling: captured.scheduling,
         },
         wake_ns: WAKE_NS as u64,
     }

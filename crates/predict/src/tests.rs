@@ -2,7 +2,7 @@
 
 use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
-use sim::transactions::{Groups, Load, Step, Think};
+use sim::transactions::{Load, Scheduling, Step, Think};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
@@ -81,7 +81,7 @@ pub(crate) fn captured() -> Captured {
         physical: Some(physical),
         cpu: Cpu { server_ns: 110_000.0, capture_ns: 0.0, client_ns: 40_000.0, kernel_ns: 0.0 },
         processors: 2,
-        groups: Groups::default(),
+        scheduling: Scheduling::default(),
         disturbed: false,
         terminals: 1,
         load: Load::Closed(Think::default()),

@@ -10,8 +10,8 @@ use std::time::Instant;
 use criterion::{Criterion, criterion_group, criterion_main};
 use model::{Device, Linear};
 use sim::transactions::{
-    Class, Delays, Discipline, GroupCommit, Groups, Length, Load, LockClass, Log, Path, Processors,
-    Setup, Step, Templates, Think, transactions,
+    Class, Delays, Discipline, GroupCommit, Length, Load, LockClass, Log, Path, Processors,
+    Scheduling, Setup, Step, Templates, Think, transactions,
 };
 use stats::rng::Rng;
 
@@ -67,7 +67,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
         processors: Processors {
             count: 2,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: 3_000_000, groups: Groups::default() },
+            discipline: Discipline::Fair { slice_ns: 3_000_000, scheduling: Scheduling::default() },
             wake_ns: 5_000,
         },
         classes: vec![class("log"), class("data")],

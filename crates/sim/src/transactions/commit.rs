@@ -11,7 +11,7 @@ impl Engine<'_> {
     /// An actor asks that the log be durable up to its last record.
     pub(super) fn commit(&mut self, id: u32) {
         let (rule, task) = (self.setup.log.rule, self.is_task(id));
-        self.actors[id as usize].burst.1 = false;
+        self.actors[id as usize].as_client = false;
         if task {
             self.actors[id as usize].position = self.log.inserted();
         } else if !self.log.is_flushed(self.actors[id as usize].position) {

@@ -65,8 +65,9 @@ pub(super) struct Actor {
     pub(super) busy: bool,
     /// Its last position in the log.
     pub(super) position: u64,
-    /// What it computes, ns, and whether its client does.
-    pub(super) burst: (u64, bool),
+    /// How long it computes, ns, and whether it is its client that does.
+    pub(super) computes_ns: u64,
+    pub(super) as_client: bool,
     pub(super) waits: Waits,
     pub(super) keys: Vec<u32>,
     /// Reads that it makes because caches are empty still.
@@ -220,7 +221,7 @@ impl<'a> Engine<'a> {
     fn computed(&mut self, id: u32) {
         let actor = &mut self.actors[id as usize];
         let passed = self.now - actor.since;
-        let ran = actor.burst.0.min(passed);
+        let ran = actor.computes_ns.min(passed);
         actor.waits[Wait::Cpu] += ran;
         actor.waits[Wait::RunQueue] += passed - ran;
         actor.since = self.now;
@@ -244,8 +245,8 @@ impl<'a> Engine<'a> {
     /// An actor that has no processor wants to compute.
     pub(super) fn ready(&mut self, id: u32, ns: u64) {
         let actor = &mut self.actors[id as usize];
-        actor.burst.0 = ns;
-        self.processors.ready((id, actor.burst.1), ns, self.now, &mut self.events);
+        actor.computes_ns = ns;
+        self.processors.ready((id, actor.as_client), ns, self.now, &mut self.events);
     }
 
     /// Lets an actor go on that has one.
@@ -254,8 +255,8 @@ impl<'a> Engine<'a> {
             return self.processors.leave(self.now, &mut self.events);
         };
         let actor = &mut self.actors[id as usize];
-        actor.burst.0 = ns;
-        self.processors.go_on((id, actor.burst.1), ns, self.now, &mut self.events);
+        actor.computes_ns = ns;
+        self.processors.go_on((id, actor.as_client), ns, self.now, &mut self.events);
     }
 
     /// Takes steps until the actor must compute (gives how long, ns) or wait.
@@ -299,7 +300,7 @@ impl<'a> Engine<'a> {
         actor.at += 1;
         match step {
             Step::Cpu(ns) | Step::Ask(ns) => {
-                actor.burst.1 = matches!(step, Step::Ask(_));
+                actor.as_client = matches!(step, Step::Ask(_));
                 return Next::Compute(self.processors.scaled(ns));
             }
             Step::Client(ns) => {

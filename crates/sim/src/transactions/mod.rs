@@ -47,7 +47,7 @@ mod terminals;
 pub use engine::transactions;
 pub use outcome::{IoOutcome, KindOutcome, LogOutcome, TransactionOutcome, Wait, Waits};
 pub use setup::{
-    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Groups, Images, Length,
-    Load, LockClass, Log, Pace, Path, Processors, Setup, Think, Wakes, Warming,
+    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
+    LockClass, Log, Pace, Path, Processors, Scheduling, Setup, Think, Wakes, Warming,
 };
 pub use template::{Step, Template, Templates};

@@ -82,21 +82,22 @@ pub enum Discipline {
     Fair {
         /// Length of a slice, ns.
         slice_ns: u64,
-        /// Which tasks share what one gets.
-        groups: Groups,
+        /// Groups of tasks, and idle processors.
+        scheduling: Scheduling,
     },
     /// All that are ready run at once, each at an equal share, at most one processor each.
     Sharing,
 }
 
-/// Which tasks share what one of them gets of the processors: control groups, or sessions where
-/// these are groups (autogroups). Those that are in none stand for themselves.
+/// How Linux has been set up to share processors. A group is of tasks that share what one of them
+/// gets: a control group, or a session where these are groups (autogroups). Tasks in none stand for
+/// themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Groups {
-    /// Those that serve terminals.
-    pub server: bool,
-    /// The clients.
-    pub clients: bool,
+pub struct Scheduling {
+    /// Whether those that serve terminals are one group.
+    pub server_group: bool,
+    /// Whether the clients are one group.
+    pub client_group: bool,
     /// Whether an idle processor is always found by who wakes up, and takes work from others at
     /// once: no processor idles while anybody waits. Linux does so only where little is done.
     pub finds_idle: bool,

@@ -10,8 +10,8 @@
 use model::{Device, Linear};
 use profile::linear::{Flush, LinearParameters};
 use sim::transactions::{
-    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Groups, Images, Length,
-    Load, LockClass, Log, Pace, Path, Processors, Setup, Step, Templates, Think,
+    Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
+    LockClass, Log, Pace, Path, Processors, Scheduling, Setup, Step, Templates, Think,
     TransactionOutcome, Wait, Warming, transactions,
 };
 use stats::rng::Rng;
@@ -23,7 +23,8 @@ use crate::replay::constant;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 const FLUSH_NS: u64 = MS;
-const IDLE_FOUND: Groups = Groups { server: false, clients: false, finds_idle: true };
+const IDLE_FOUND: Scheduling =
+    Scheduling { server_group: false, client_group: false, finds_idle: true };
 
 /// A device whose writes cost nothing and whose flushes take [`FLUSH_NS`]; reads take 100 us.
 fn log_device() -> Box<dyn Device> {
@@ -50,7 +51,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
         processors: Processors {
             count: 1000,
             speed: 1.0,
-            discipline: Discipline::Fair { slice_ns: 3 * MS, groups: IDLE_FOUND },
+            discipline: Discipline::Fair { slice_ns: 3 * MS, scheduling: IDLE_FOUND },
             wake_ns: 0,
         },
         classes: vec![class("log", 0), class("data", 0)],
@@ -125,7 +126,7 @@ fn terminals_at_processors_are_the_machine_repairman() {
     let steps = computing(MS as f64);
     for (users, servers, think) in [(1, 1, 2.0), (5, 1, 4.0), (20, 1, 30.0), (20, 2, 5.0)] {
         for discipline in
-            [Discipline::Fair { slice_ns: 3 * MS, groups: IDLE_FOUND }, Discipline::Sharing]
+            [Discipline::Fair { slice_ns: 3 * MS, scheduling: IDLE_FOUND }, Discipline::Sharing]
         {
             let mut setup = setup(users, &slices(&steps));
             let mean_ns = think * MS as f64;
@@ -155,7 +156,7 @@ fn arrivals_at_processors_are_mmc() {
         let waits = term / (1.0 - rho) / (sum + term / (1.0 - rho));
         let expected = MS as f64 * (1.0 + waits / (f64::from(servers) * (1.0 - rho)));
         for discipline in
-            [Discipline::Fair { slice_ns: S, groups: IDLE_FOUND }, Discipline::Sharing]
+            [Discipline::Fair { slice_ns: S, scheduling: IDLE_FOUND }, Discipline::Sharing]
         {
             let mut setup = setup(1000, &slices(&steps));
             setup.load = Load::Open { per_s: 1e9 / MS as f64 * offered };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use capture::server::{DISTURBED_SHARE, REQUEST_KINDS, ServerCpu, TaskGroups};
 use oltp::{Kind, Load};
 use predict::{Captured, Cpu, Embedded, KindOf, Learned, Start, System, Transaction};
-use sim::transactions::{Groups, Load as SimLoad, Think};
+use sim::transactions::{Load as SimLoad, Scheduling, Think};
 use trace::{Op, Trace};
 
 use crate::Error;
@@ -65,7 +65,7 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
             kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
         },
         processors: (cpu.machine_s / result.measured_s.max(1e-3)).round().max(1.0) as u32,
-        groups: groups(cpu, system),
+        scheduling: scheduling(cpu, system),
         disturbed: cpu.disturbed,
         terminals: result.options.users,
         load: load(&result.options.load, run),
@@ -190,7 +190,7 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
             kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
         },
         processors: (cpu.machine_s / capture.seconds.max(1e-3)).round().max(1.0) as u32,
-        groups: groups(cpu, system),
+        scheduling: scheduling(cpu, system),
         disturbed: cpu.disturbed,
         terminals: requests.sessions_mean.round().max(1.0) as u32,
         load: if requests.scheduled {
@@ -224,10 +224,10 @@ fn load(load: &Load, run: &Run) -> SimLoad {
 
 /// Who shares processors with whom; where a capture does not tell, as with autogroups, which the
 /// kernel has by default.
-fn groups(cpu: &ServerCpu, system: System) -> Groups {
+fn scheduling(cpu: &ServerCpu, system: System) -> Scheduling {
     let usual = TaskGroups { server: system == System::Innodb, clients: true };
     let TaskGroups { server, clients } = cpu.groups.unwrap_or(usual);
-    Groups { server, clients, finds_idle: false }
+    Scheduling { server_group: server, client_group: clients, finds_idle: false }
 }
 
 /// Whether each actor of a logical trace serves a client, from the roles that it keeps.

@@ -10,7 +10,7 @@
 //! tick, and now and then the mean lengths of busy queues are evened out (`load_balance`).
 
 use super::super::events::{Events, What};
-use super::super::setup::Groups;
+use super::super::setup::Scheduling;
 use super::queue::{Queue, WHOLE};
 
 /// Ticks, ns: `CONFIG_HZ=250`.
@@ -25,7 +25,7 @@ const EVEN_NS: u64 = 64_000_000;
 const UNEVEN: f64 = 1.17;
 /// Mean lengths of queues are over about this many switches.
 const SWITCHES: f64 = 256.0;
-/// Groups: of the server, of the clients.
+/// Scheduling: of the server, of the clients.
 const GROUPS: usize = 2;
 /// Who is a group in the queue of a processor.
 const GROUP: u32 = u32::MAX - GROUPS as u32;
@@ -87,7 +87,7 @@ impl Fair {
         count: u32,
         slice_ns: u64,
         wake_ns: u64,
-        groups: Groups,
+        scheduling: Scheduling,
         terminals: u32,
         actors: usize,
     ) -> Self {
@@ -105,9 +105,9 @@ impl Fair {
             load: 0.0,
         };
         let tasks = (0..actors as u32).flat_map(|actor| {
-            let of_server = groups.server && actor < terminals;
+            let of_server = scheduling.server_group && actor < terminals;
             let own = Task { group: of_server.then_some(0), ..Task::default() };
-            let client = Task { group: groups.clients.then_some(1), ..Task::default() };
+            let client = Task { group: scheduling.client_group.then_some(1), ..Task::default() };
             // Clients lie across, so that half of them are on the processor of their server.
             [
                 Task { home: (actor % count) as u16, ..own },
@@ -119,7 +119,7 @@ impl Fair {
             tasks: tasks.collect(),
             in_group: [0; GROUPS],
             wake_ns,
-            finds_idle: groups.finds_idle,
+            finds_idle: scheduling.finds_idle,
             in_hand: None,
             busy: 0,
             awake: 0,
@@ -518,24 +518,28 @@ mod tests {
         had
     }
 
-    fn fair(count: u32, groups: Groups, actors: usize) -> (Fair, Events) {
-        (Fair::new(count, MS, 0, groups, actors as u32, actors), Events::default())
+    fn fair(count: u32, scheduling: Scheduling, actors: usize) -> (Fair, Events) {
+        (Fair::new(count, MS, 0, scheduling, actors as u32, actors), Events::default())
     }
 
     #[test]
     fn a_group_gets_what_one_task_gets() {
-        for (groups, server, client) in [
-            (Groups { clients: true, ..Groups::default() }, 1.0 / 3.0, 1.0 / 6.0),
-            (Groups::default(), 0.25, 0.25),
-            (Groups { clients: true, server: true, ..Groups::default() }, 0.25, 0.25),
+        for (scheduling, server, client) in [
+            (Scheduling { client_group: true, ..Scheduling::default() }, 1.0 / 3.0, 1.0 / 6.0),
+            (Scheduling::default(), 0.25, 0.25),
+            (
+                Scheduling { client_group: true, server_group: true, ..Scheduling::default() },
+                0.25,
+                0.25,
+            ),
         ] {
-            let (mut fair, mut events) = fair(1, groups, 2);
+            let (mut fair, mut events) = fair(1, scheduling, 2);
             for who in [(0, false), (1, false), (0, true), (1, true)] {
                 fair.ready(who, 50_000, 0, &mut events);
             }
             let had = shares(&mut fair, &mut events, 4, 3000 * MS);
             for (at, share) in [(0, server), (1, client), (2, server), (3, client)] {
-                assert!((had[at] - share).abs() < 0.01, "{groups:?}: {had:?}");
+                assert!((had[at] - share).abs() < 0.01, "{scheduling:?}: {had:?}");
             }
         }
     }
@@ -545,7 +549,7 @@ mod tests {
     #[test]
     fn who_wakes_up_interrupts_where_it_is_owed_something() {
         for (lag, done_at) in [(0, MS + 30_001), (400_000, 130_000)] {
-            let (mut fair, mut events) = fair(1, Groups::default(), 2);
+            let (mut fair, mut events) = fair(1, Scheduling::default(), 2);
             fair.ready((0, false), 2 * MS, 0, &mut events);
             fair.tasks[2].lag = lag;
             fair.ready((1, false), 30_000, 100_000, &mut events);
@@ -564,7 +568,7 @@ mod tests {
     /// On busy processors everybody stays where it is; an idle one takes somebody over at its tick.
     #[test]
     fn work_moves_only_at_a_tick_of_one_that_idles() {
-        let (mut fair, mut events) = fair(2, Groups::default(), 4);
+        let (mut fair, mut events) = fair(2, Scheduling::default(), 4);
         (fair.utilisation, fair.busy) = (1.0, 0);
         for (actor, ns) in [(0, 9 * MS), (2, 9 * MS), (1, MS)] {
             fair.ready((actor, false), ns, 0, &mut events);

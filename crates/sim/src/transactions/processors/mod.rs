@@ -28,11 +28,11 @@ enum Shared {
 impl Processors {
     pub(super) fn new(setup: &setup::Processors, terminals: u32, actors: usize) -> Self {
         let shared = match setup.discipline {
-            Discipline::Fair { slice_ns, groups } => Shared::Fair(Fair::new(
+            Discipline::Fair { slice_ns, scheduling } => Shared::Fair(Fair::new(
                 setup.count,
                 slice_ns,
                 setup.wake_ns,
-                groups,
+                scheduling,
                 terminals,
                 actors,
             )),

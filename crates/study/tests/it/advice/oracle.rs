@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use model::Device;
 use predict::{Captured, Cpu, KindOf, System, Transaction};
-use sim::transactions::{Groups, Load, Think};
+use sim::transactions::{Load, Scheduling, Think};
 use stats::rng::Rng;
 use trace::{Chains, Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -194,7 +194,7 @@ fn blank(server: &Server, count: u32) -> Captured {
             kernel_ns: 0.0,
         },
         processors: server.processors,
-        groups: Groups { finds_idle: true, ..Groups::default() },
+        scheduling: Scheduling { finds_idle: true, ..Scheduling::default() },
         disturbed: false,
         terminals: server.terminals,
         load: Load::Closed(Think { mean_ns: server.think_ns as f64, exponential: false }),
