@@ -4,7 +4,7 @@
 //! groups whose `cpu` controller is on, or, for tasks in none, sessions where
 //! `sched_autogroup_enabled` is set (sched(7)). A server whose processes are sessions of their own,
 //! as PostgreSQL's are, is many groups; one with threads is a single one, and so are all threads of
-//! a client.
+//! a client, unless the two are in one session, where each task stands for itself.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,13 +26,14 @@ pub(super) fn read(server: &BTreeSet<u32>) -> TaskGroups {
     compare(&server.iter().map(|pid| of(*pid)).collect(), of(std::process::id()).as_deref())
 }
 
-/// Groups of the server's processes and that of the client; `None` is no group.
+/// Groups of the server's processes and that of the client; `None` is no group. A server that the
+/// client started is in its session; only those of its processes count then that left it.
 fn compare(server: &BTreeSet<Option<String>>, client: Option<&str>) -> TaskGroups {
-    // Where both are in the same group, each task stands for itself within it.
-    let apart = !server.contains(&client.map(str::to_owned));
+    let client = client.map(str::to_owned);
+    let apart: Vec<_> = server.iter().filter(|group| **group != client).collect();
     TaskGroups {
-        server: apart && server.len() == 1 && !server.contains(&None),
-        clients: apart && client.is_some(),
+        server: server.len() == 1 && apart.first().is_some_and(|group| group.is_some()),
+        clients: !apart.is_empty() && client.is_some(),
     }
 }
 
@@ -46,7 +47,8 @@ fn group(pid: u32, root: &Path) -> Option<String> {
     if read("proc/sys/kernel/sched_autogroup_enabled".to_owned()).trim() != "1" {
         return None;
     }
-    read(format!("proc/{pid}/autogroup")).split(' ').next().map(str::to_owned)
+    // Nothing is written for what is still in the session of the first process: the root group.
+    read(format!("proc/{pid}/autogroup")).split_whitespace().next().map(str::to_owned)
 }
 
 /// The control group of `/proc/PID/cgroup` (cgroups(7)): the path in the hierarchy that has the
@@ -83,6 +85,8 @@ mod tests {
         assert_eq!(groups(&["/a1", "/a2"], "/a3"), TaskGroups { server: false, ..both });
         assert_eq!(groups(&["/a1"], "/a3"), both);
         assert_eq!(groups(&["/a1"], "/a1"), TaskGroups::default());
+        // The postmaster is in the session of the client that started it, its children are not.
+        assert_eq!(groups(&["/a1", "/a2", "/a3"], "/a1"), TaskGroups { server: false, ..both });
         assert_eq!(groups(&[""], ""), TaskGroups::default());
         assert_eq!(groups(&["/a1"], ""), TaskGroups { clients: false, ..both });
     }
@@ -111,10 +115,29 @@ mod tests {
         child.kill().expect("it runs");
         child.wait().expect("it ends");
         let is_on = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
-        if seen.1.as_deref().is_some_and(|own| own.starts_with("/autogroup")) {
-            assert_ne!(seen.0, seen.1);
+        let is_session = |group: &Option<String>| {
+            group.as_deref().is_none_or(|group| group.starts_with("/autogroup-"))
+        };
+        if is_on.is_ok_and(|text| text.trim() == "1") && is_session(&seen.1) {
+            assert!(seen.0.is_some() && is_session(&seen.0) && seen.0 != seen.1, "{seen:?}");
         } else {
-            assert_eq!(seen.0, seen.1, "autogroups: {is_on:?}");
+            assert_eq!(seen.0, seen.1);
         }
+    }
+
+    #[test]
+    fn the_first_session_is_no_group() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (name, text) in [
+            ("proc/sys/kernel/sched_autogroup_enabled", "1\n"),
+            ("proc/7/autogroup", ""),
+            ("proc/8/autogroup", "/autogroup-12 nice 0\n"),
+        ] {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+            std::fs::write(path, text).expect("it is written");
+        }
+        assert_eq!(group(7, root.path()), None);
+        assert_eq!(group(8, root.path()).as_deref(), Some("/autogroup-12"));
     }
 }

@@ -43,6 +43,8 @@ const CREATE_BOUND: Duration = Duration::from_mins(5);
 const START_BOUND: Duration = Duration::from_mins(10);
 /// Longest that an orderly stop may take before the server is killed.
 const STOP_BOUND: Duration = Duration::from_mins(2);
+/// How long a server whose owner was killed may take to be gone.
+const ENDING: Duration = Duration::from_secs(5);
 /// Pace of asking whether a server is up.
 const ASK_EVERY: Duration = Duration::from_millis(10);
 
@@ -379,16 +381,22 @@ impl Instance {
         up
     }
 
+    /// The instance is locked by us, so that a server of an earlier owner is one that is ending:
+    /// its socket answers until the last of its threads is gone.
     fn not_running(&self) -> Result<(), Error> {
-        let by =
-            if self.server.as_ref().is_some_and(|server| server.ended(Duration::ZERO).is_none()) {
-                "its server runs already".to_owned()
-            } else if std::os::unix::net::UnixStream::connect(self.plan.socket()).is_ok() {
-                format!("a server listens on '{}'", self.plan.socket().display())
-            } else {
-                return Ok(());
-            };
-        Err(Error::InUse { path: self.plan.places.data.clone(), by })
+        let in_use = |by| Err(Error::InUse { path: self.plan.places.data.clone(), by });
+        if self.server.as_ref().is_some_and(|server| server.ended(Duration::ZERO).is_none()) {
+            return in_use("its server runs already".to_owned());
+        }
+        let socket = self.plan.socket();
+        let start = Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_ok() {
+            if start.elapsed() > ENDING {
+                return in_use(format!("a server listens on '{}'", socket.display()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 
     fn wait_until_up(&self, sink: &dyn Sink) -> Result<(), Error> {

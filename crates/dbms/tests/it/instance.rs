@@ -99,6 +99,28 @@ fn files_go_to_their_places() {
     }
 }
 
+/// The threads of a killed server hold its socket for a while after the process is gone.
+#[test]
+fn a_server_that_is_ending_is_waited_for() {
+    for system in installed() {
+        let place = place();
+        let mut instance = create(system, &place.path().join("db")).unwrap().temporary();
+        instance.start(&Quiet).unwrap();
+        let Address::Unix(socket) = instance.address() else { panic!("not a socket") };
+        instance.stop().unwrap();
+        let held = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let thread = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            // MariaDB refuses a socket of somebody else.
+            std::fs::remove_file(socket).unwrap();
+            drop(held);
+        });
+        instance.start(&Quiet).unwrap();
+        assert!(answers(&instance) && thread.is_finished(), "{system}");
+        thread.join().unwrap();
+    }
+}
+
 /// A path that no socket can have.
 #[test]
 fn a_deep_directory_gets_its_socket_elsewhere() {

@@ -222,10 +222,11 @@ fn load(load: &Load, run: &Run) -> SimLoad {
     }
 }
 
-/// Who shares processors with whom; where a capture does not tell, as with autogroups, which the
-/// kernel has by default.
+/// How the kernel shares processors; where a capture does not tell, as with autogroups, which it
+/// has by default, and a server that the client started: PostgreSQL's processes leave its
+/// session, MariaDB's threads do not.
 fn scheduling(cpu: &ServerCpu, system: System) -> Scheduling {
-    let usual = TaskGroups { server: system == System::Innodb, clients: true };
+    let usual = TaskGroups { server: false, clients: system == System::Postgresql };
     let TaskGroups { server, clients } = cpu.groups.unwrap_or(usual);
     Scheduling { server_group: server, client_group: clients, finds_idle: false }
 }
