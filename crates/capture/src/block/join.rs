@@ -2,8 +2,12 @@
 //!
 //! Issues and completions come from different processors, each in order; sorted by time, a
 //! completion belongs to the open issue at its sector. A completion may be partial: the rest goes
-//! on at the next sector. A flush has no sector and pairs in order. Zero-length completions of a
-//! write are the flush machinery's own bookkeeping and issue nothing.
+//! on at the next sector. A flush has no sector and pairs with the last one that was issued: a
+//! queue has one at a time (`blk_flush_queue`), and one whose completion was missed, as when the
+//! two tracepoints are switched on one after the other, would take that of the next, and so on to
+//! the end of the capture. Where several queues have one each, sums are right and single times are
+//! not.
+//! Zero-length completions of a write are the flush machinery's own bookkeeping and issue nothing.
 //!
 //! Invariants: each issue is paired at most once; requests come out sorted by issue time. Tested
 //! on hand-made sequences.
@@ -106,7 +110,8 @@ pub(super) fn join(mut events: Vec<RawEvent>) -> Paired {
             open.entry(key).or_default().push_back(Open { joined, done: 0 });
             continue;
         }
-        let Some(mut found) = open.get_mut(&key).and_then(VecDeque::pop_front) else {
+        let take = if event.op == Op::Flush { VecDeque::pop_back } else { VecDeque::pop_front };
+        let Some(mut found) = open.get_mut(&key).and_then(take) else {
             // Bookkeeping of the flush machinery, or issued before the capture.
             unpaired += u64::from(event.sectors > 0);
             continue;
@@ -220,7 +225,21 @@ mod tests {
     }
 
     #[test]
-    fn flushes_pair_in_order_and_their_bookkeeping_is_no_loss() {
+    fn a_flush_whose_completion_was_missed_takes_nobody_elses() {
+        let mut events = vec![event(5, true, Op::Flush, 0, 0)];
+        for at in [100, 200, 300] {
+            events.push(event(at, true, Op::Flush, 0, 0));
+            events.push(event(at + 30, false, Op::Flush, 0, 0));
+        }
+        let paired = join(events);
+        let times: Vec<(u64, u64)> =
+            paired.requests.iter().map(|one| (one.start_ns, one.end_ns - one.start_ns)).collect();
+        assert_eq!(times, [(100, 30), (200, 30), (300, 30)]);
+        assert_eq!(paired.unpaired, 1);
+    }
+
+    #[test]
+    fn flushes_pair_and_their_bookkeeping_is_no_loss() {
         let paired = join(vec![
             event(10, true, Op::Flush, 0, 0),
             event(20, false, Op::Flush, u64::MAX, 0),
