@@ -3,11 +3,13 @@
 //! Commits are simulated as terminals that compute and then wait for a log with group commit. What
 //! a transaction computes is not printed; it is taken from one cell of the table, four terminals
 //! with the log on flash (28 % of two processors at 2,222 per second), which is an input and not
-//! compared. A log write is half a revolution on the disk and 0.4 ms on flash, as the paper says of
-//! a log that is alone on its device.
+//! compared. A log write takes 0.4 ms on flash, as the paper says of a log that is alone on its
+//! device. The disk turns between forced writes: its write cache is off, the next sector has passed
+//! the head when a commit follows another, and its write waits for almost a whole revolution.
 
 use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
+use profile::{DeviceSpec, Profile};
 use sim::transactions::{
     Class, Discipline, GroupCommit, Length, Load, Log, Path, Processors, Scheduling, Setup, Step,
     Templates, Think, TransactionOutcome, transactions,
@@ -30,6 +32,8 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 const PLACES: [&str; 2] = ["hdd", "flash"];
+/// The Barracuda of the paper has no profile: another SATA disk of 7,200 rpm stands for it.
+const DISK: &str = "hgst-hds72107";
 const PROCESSORS: f64 = 2.0;
 const S: u64 = 1_000_000_000;
 
@@ -55,12 +59,18 @@ fn log_device(ms: f64, mb_per_s: f64) -> Box<dyn Device> {
     Box::new(Linear::new(&parameters, 1))
 }
 
+/// The disk of the log: forced writes are on the platter when they complete, so that nothing may
+/// wait in its buffer.
+fn log_disk() -> Profile {
+    let mut own = shipped(DISK);
+    let DeviceSpec::Hdd(spec) = &mut own.device else { panic!("{DISK} is a disk") };
+    spec.buffer.write_back = None;
+    own
+}
+
 fn device(paper: &Paper, place: usize) -> Box<dyn Device> {
     match PLACES[place] {
-        "hdd" => log_device(
-            paper.number("text.hdd.log_write_latency"),
-            paper.number("table1.hdd.transfer"),
-        ),
+        "hdd" => model::device(&log_disk(), 1),
         _ => log_device(
             paper.number("text.ssd.log_write_latency"),
             paper.number("table1.ssd.write_transfer"),
@@ -190,7 +200,7 @@ fn bank(paper: &Paper, effort: Effort) -> Vec<Found> {
         let outcome = simulate(paper, place, users, cpu_ns, 900, effort);
         let rate = outcome.transactions_per_s;
         let commits = outcome.log.commits as f64 / outcome.log.flushes.max(1) as f64;
-        let flush_ms = log_time_ms(paper, place, commits * 900.0);
+        let flush_ms = outcome.log.held_ns as f64 / outcome.log.flushes.max(1) as f64 / 1e6;
         (rates[place], times[place]) = (rate, flush_ms);
         let how = format!("{users} users, {commits:.1} commits per log write");
         let cpu = outcome.processor_share * 100.0;
@@ -216,19 +226,9 @@ fn bank(paper: &Paper, effort: Effort) -> Vec<Found> {
     found
 }
 
-/// Time of a log write of this many bytes on the device alone.
-fn log_time_ms(paper: &Paper, place: usize, bytes: f64) -> f64 {
-    let [latency, rate] = match PLACES[place] {
-        "hdd" => ["text.hdd.log_write_latency", "table1.hdd.transfer"],
-        _ => ["text.ssd.log_write_latency", "table1.ssd.write_transfer"],
-    };
-    paper.number(latency) + bytes / paper.number(rate) / 1e3
-}
-
 /// Elapsed seconds of a sort or a join by cluster size, on the disk and on the flash drive.
 fn elapsed(task: Task, effort: Effort) -> [Vec<f64>; 2] {
-    // The Barracuda of the paper has no profile: another 7,200 rpm SATA disk stands for it.
-    ["hgst-hds72107", "samsung-mcaqe32g"].map(|name| {
+    [DISK, "samsung-mcaqe32g"].map(|name| {
         let place = Place::Model(Box::new(Devices::alone(shipped(name))));
         let plan = Sweep {
             task,
@@ -313,4 +313,32 @@ fn arithmetic(paper: &Paper, _: Effort) -> Vec<Found> {
             format!("reads are {:.2} times as fast as writes", reads / writes),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::{Op, Request};
+    use units::{Bytes, Nanos};
+
+    use super::*;
+
+    #[test]
+    fn the_disk_turns_between_forced_writes_of_the_log() {
+        let DeviceSpec::Hdd(spec) = log_disk().device else { panic!("a disk") };
+        assert_eq!(spec.parameters().buffer.write_back, 0, "the write cache is off");
+        let mut disk = model::device(&log_disk(), 1);
+        let mut write = |now: u64, sector: u64| {
+            let (due, offset) = (Nanos(now), Bytes(sector * 512));
+            let request = Request { due, offset, len: 512, op: Op::Write, stream: 0 };
+            disk.submit(due, &request).0
+        };
+        let mut done = write(0, 0);
+        for sector in 1..20 {
+            // A commit later the head has passed the next sector.
+            let next = write(done + 200_000, sector);
+            let revolutions = (next - done) as f64 * 7200.0 / 60e9;
+            assert!((0.99..1.02).contains(&revolutions), "{revolutions} revolutions");
+            done = next;
+        }
+    }
 }
