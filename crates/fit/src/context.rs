@@ -25,9 +25,11 @@ const LARGEST_SCALE: f64 = 4.0;
 
 /// Puts the load's distributions into a fitted linear profile.
 pub(super) fn apply(profile: &mut Profile, load: &CommitLoad, seed: u64) {
+    // What a cache answers tells nothing of the writes behind it, nor do its flushes.
+    let is_cached = profile.write_cache.is_some();
     let DeviceSpec::Linear(linear) = &mut profile.device else { return };
-    let tables: Vec<ResidualSpec> =
-        load.classes.iter().filter_map(|class| table(linear, class)).collect();
+    let classes = load.classes.iter().filter(|class| class.op == Op::Read || !is_cached);
+    let tables: Vec<ResidualSpec> = classes.filter_map(|class| table(linear, class)).collect();
     if tables.is_empty() {
         return;
     }

@@ -9,10 +9,12 @@
 //! 3. **Parallelism** (`parallelism`): how throughput grows with outstanding requests, and where it
 //!    ends.
 //! 4. **Mixed load and durability** (`mixed`, `durability`): reads among writes, flushes, O_DSYNC.
-//! 5. **Write cache** (`cache`): only where the rate over time shows a burst and then a stall.
-//! 6. **Check** (`check`): every closed cell is run again in virtual time on the fitted profile,
+//! 5. **Limits** (`capped`): a rate that reads and writes share, and credits above it; before all
+//!    else, since cells without credits say nothing of the device.
+//! 6. **Write cache** (`cache`): where writes after a pause are fast at first and then slow.
+//! 7. **Check** (`check`): every closed cell is run again in virtual time on the fitted profile,
 //!    and the difference is reported per cell.
-//! 7. **Commit load** (`context`): where it was measured, its distributions take the place of those
+//! 8. **Commit load** (`context`): where it was measured, its distributions take the place of those
 //!    of the cells for the requests that it has, scaled so that the load simulated on the profile
 //!    has its measured means.
 //!
@@ -24,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod capped;
 mod check;
 pub mod commit_load;
 mod context;
@@ -47,6 +50,7 @@ use serde::{Deserialize, Serialize};
 use trace::Op;
 use units::Bytes;
 
+pub use cache::wants_a_longer_pause;
 pub use check::CellCheck;
 pub use error::FitError;
 
@@ -122,10 +126,15 @@ pub struct FittedPoint {
 /// zero throughout.
 pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, FitError> {
     check_times(&measurements.cells)?;
-    let classes = Classes::new(&measurements.cells);
     let mut notes = Notes::default();
+    let cap = capped::find(&measurements.cells, measurements.target.range_bytes, &mut notes);
+    let is_spent = |index: usize| cap.as_ref().is_some_and(|cap| cap.spent.contains(&index));
+    let cells = measurements.cells.iter().enumerate();
+    let classes = Classes::new(cells.filter(|(index, _)| !is_spent(*index)));
     let found = lines::fit(&classes, &mut notes)?;
-    let burst = cache::find(&classes, &mut notes);
+    // Without credits a burst is over, too.
+    let cached = cache::find(&classes, measurements.burst.as_ref(), &mut notes)
+        .filter(|found| cap.as_ref().is_none_or(|cap| !cap.explains(found.slow_per_s())));
     let residual = distribution::fit(&classes, &found, &mut notes);
     let (flush, flush_residual) = durability::flush(&classes, &mut notes);
     let limits = parallelism::fit(&classes, &found, &mut notes);
@@ -152,19 +161,22 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
         state: state(measurements),
         device: DeviceSpec::Linear(Box::new(linear)),
         write_cache: None,
-        limits: None,
+        limits: cap.as_ref().map(capped::Cap::spec),
         validation: None,
         cost: None,
         endurance: None,
         published: Vec::new(),
     };
-    if let Some(burst) = burst {
-        cache::apply(&mut profile, &burst);
+    if let Some(found) = cached {
+        cache::apply(&mut profile, &found);
     }
     profile.check().map_err(|source| FitError::Impossible { source })?;
-    let checks = check::run(&profile, measurements, options.seed);
+    let checks = check::run(&profile, measurements, &is_spent, options.seed);
     check::warn(&checks, &mut notes);
-    if let Some(load) = &measurements.commit_load {
+    // After the probe's cells there are no credits left for the load.
+    let load =
+        measurements.commit_load.as_ref().filter(|_| !cap.is_some_and(|cap| cap.has_credits()));
+    if let Some(load) = load {
         context::apply(&mut profile, load, options.seed);
         profile.check().map_err(|source| FitError::Impossible { source })?;
     }

@@ -20,8 +20,27 @@ pub struct Measurements {
     /// The load that commits; absent where the target must not be written or the run was cut short.
     #[serde(default)]
     pub commit_load: Option<CommitLoad>,
+    /// Writes after a pause, for as long as a cache may take them; none where the target must not
+    /// be written.
+    #[serde(default)]
+    pub burst: Option<Burst>,
     /// What makes the run as a whole suspect.
     pub warnings: Vec<Warning>,
+}
+
+/// Share of a cell's measured time that runs before it without being counted.
+pub const WARM_UP_SHARE: f64 = 0.1;
+
+/// Size of the requests that write the range from end to end before the first cell.
+pub const FILL_BYTES: u32 = 128 << 10;
+
+/// A cell that begins after a pause and is measured from its first request on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Burst {
+    /// How long the device was left alone, seconds.
+    pub pause_s: f64,
+    /// The cell; its windows show when the burst was over.
+    pub result: CellResult,
 }
 
 /// The file or device under test.

@@ -63,9 +63,12 @@ pub(super) fn key_of(cell: &Cell, op: Op) -> Key {
 }
 
 impl<'a> Classes<'a> {
-    pub(super) fn new(cells: &'a [CellResult]) -> Self {
+    /// Of cells with their index in the run.
+    pub(super) fn new(of: impl Iterator<Item = (usize, &'a CellResult)>) -> Self {
         let mut all: BTreeMap<Key, Class<'a>> = BTreeMap::new();
-        for (index, cell) in cells.iter().enumerate() {
+        let mut cells = 0;
+        for (index, cell) in of {
+            cells += 1;
             for class in cell.classes.iter().filter(|class| class.service.count > 0) {
                 let key = key_of(&cell.cell, class.op);
                 let entry = all.entry(key).or_insert_with(|| Class {
@@ -83,7 +86,7 @@ impl<'a> Classes<'a> {
             let seconds: f64 = class.cells.iter().map(|(_, cell)| cell.elapsed_s).sum();
             class.iops = if seconds > 0.0 { requests as f64 / seconds } else { 0.0 };
         }
-        Self { all, cells: cells.len() }
+        Self { all, cells }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Class<'a>> {

@@ -161,7 +161,7 @@ fn measurements(cells: Vec<CellResult>) -> Measurements {
         logical_block_bytes: 512,
         facts: BTreeMap::from([("model".to_owned(), "Test 1000".to_owned())]),
     };
-    Measurements { schema: 1, target, cells, commit_load: None, warnings: Vec::new() }
+    Measurements { schema: 1, target, cells, commit_load: None, burst: None, warnings: Vec::new() }
 }
 
 fn measured() -> Measurements {

@@ -10,11 +10,9 @@
 use events::Step;
 use serde::{Deserialize, Serialize};
 
-use fit::measurement::{Arrival, Cell, Durability, Order, Target};
+use fit::measurement::{Arrival, Burst, Cell, Durability, Order, Target, WARM_UP_SHARE};
 use io::target::TargetInfo;
 
-/// Share of a cell's measured time that runs before it without being counted.
-pub const WARM_UP_SHARE: f64 = 0.1;
 /// Sequential bytes per second that preconditioning is expected to reach, before it is known.
 const EXPECTED_FILL_PER_S: f64 = 5e8;
 /// Requests per second expected of a closed loop at depth 1, and ceiling, before they are known.
@@ -38,6 +36,28 @@ pub struct PlannedCell {
     pub rate_share: Option<f64>,
 }
 
+/// Writes after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedBurst {
+    /// How long the device is left alone, seconds.
+    pub pause_s: f64,
+    /// The workload.
+    pub cell: Cell,
+    /// Measured seconds, from the first request on.
+    pub seconds: f64,
+}
+
+/// Times the pause, where a cache did not become empty in it.
+const LONGER: f64 = 5.0;
+
+impl PlannedBurst {
+    /// The same after a longer pause, where the one before was too short.
+    pub fn after(&self, first: &Burst) -> Option<Self> {
+        let again = Self { pause_s: LONGER * self.pause_s, ..*self };
+        fit::wants_a_longer_pause(first).then_some(again)
+    }
+}
+
 /// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -53,7 +73,9 @@ pub struct Plan {
     pub fill_passes: u32,
     /// Whether as many bytes again are written at random after that.
     pub fill_random: bool,
-    /// Seconds of the load that commits, after the last round; see [`fit::commit_load`].
+    /// After the last round, where the target may be written.
+    pub burst: Option<PlannedBurst>,
+    /// Seconds of the load that commits, after that; see [`fit::commit_load`].
     pub commit_load_s: f64,
 }
 
@@ -121,6 +143,19 @@ pub fn same(a: &Cell, b: &Cell) -> bool {
 
 /// Share of the quick plan's time for the load that commits.
 const COMMIT_LOAD_SHARE: f64 = 0.15;
+/// Time of the burst and of the pause before it, on top of the cells', over that of the cells.
+const BURST_SHARE: [f64; 2] = [0.06, 0.04];
+/// Shortest burst worth measuring, and the longest pause and burst of the quick plan, seconds.
+const SHORTEST_BURST_S: f64 = 1.0;
+const LONGEST_S: [f64; 2] = [3.0, 2.0];
+/// Pause and burst of the full plan, seconds.
+const FULL_BURST_S: [f64; 2] = [60.0, 30.0];
+
+/// Small writes one after the other: what a cache takes while it has room.
+fn burst([seconds, pause_s]: [f64; 2]) -> Option<PlannedBurst> {
+    let cell = closed(Order::Random, 0.0, 4096, 1);
+    (seconds >= SHORTEST_BURST_S).then_some(PlannedBurst { pause_s, cell, seconds })
+}
 
 /// What `fit` needs of every device.
 fn fit_cells(sizes_kib: &[u32]) -> Vec<(Cell, Option<f64>)> {
@@ -161,7 +196,8 @@ fn fit_cells(sizes_kib: &[u32]) -> Vec<(Cell, Option<f64>)> {
 }
 
 impl Plan {
-    /// What `fit` needs, in about `budget_s` seconds for a disk that writes 500 MB/s or more.
+    /// What `fit` needs, in about `budget_s` seconds for a disk that writes 500 MB/s or more, and a
+    /// tenth of that for a burst.
     pub fn quick(info: &TargetInfo, budget_s: f64) -> Self {
         let cells = allowed(fit_cells(&[4, 8, 16, 64, 256]), info);
         let fill_s =
@@ -171,7 +207,8 @@ impl Plan {
         let each =
             (budget_s - fill_s - commit_load_s) / f64::from(rounds) / cells.len().max(1) as f64;
         let seconds = ((each - OVERHEAD_S) / (1.0 + WARM_UP_SHARE)).clamp(0.2, 1.0);
-        Self { commit_load_s, ..Self::of(cells, seconds, rounds, 1) }.for_target(info)
+        let burst = burst([0, 1].map(|at| (BURST_SHARE[at] * budget_s).min(LONGEST_S[at])));
+        Self { burst, commit_load_s, ..Self::of(cells, seconds, rounds, 1) }.for_target(info)
     }
 
     /// The SNIA PTS matrix and what `fit` needs, in rounds until steady.
@@ -194,7 +231,7 @@ impl Plan {
         let steady_on = cells.iter().position(|(cell, _)| same(cell, &tracked));
         let plan = Self::of(cells, cell_seconds, stats::steady::WINDOW as u32, 2);
         let plan = Self { most_rounds: MOST_ROUNDS, steady_on, fill_random: true, ..plan };
-        Self { commit_load_s: 60.0, ..plan }.for_target(info)
+        Self { burst: burst(FULL_BURST_S), commit_load_s: 60.0, ..plan }.for_target(info)
     }
 
     /// These cells once, in this order.
@@ -213,6 +250,7 @@ impl Plan {
             steady_on: None,
             fill_passes,
             fill_random: false,
+            burst: None,
             commit_load_s: 0.0,
         }
     }
@@ -228,6 +266,8 @@ impl Plan {
         if !info.writable {
             self.commit_load_s = 0.0;
         }
+        let fits = |burst: &PlannedBurst| allows(info, &burst.cell);
+        self.burst = self.burst.filter(fits);
         self
     }
 
@@ -265,6 +305,14 @@ impl Plan {
             expected_s: planned.expected_s(),
             writes_bytes: planned.expected_writes_bytes(),
         }));
+        if let Some(burst) = &self.burst {
+            steps.push(Step {
+                name: format!("{} after a pause", name(&burst.cell)),
+                expected_s: burst.pause_s + burst.seconds,
+                writes_bytes: (burst.seconds * EXPECTED_RATE_PER_S) as u64
+                    * u64::from(burst.cell.size_bytes),
+            });
+        }
         if self.commit_load_s > 0.0 {
             // About a third of its time goes into writes, at the speed expected of random ones.
             let writes_bytes = (self.commit_load_s * 0.3 * EXPECTED_FILL_PER_S) as u64;
@@ -301,7 +349,6 @@ impl PlannedCell {
     }
 }
 
-/// Leaves out what the target cannot do.
 /// A target as the result names it.
 pub(crate) fn measured_target(info: &TargetInfo) -> Target {
     Target {
@@ -313,13 +360,15 @@ pub(crate) fn measured_target(info: &TargetInfo) -> Target {
     }
 }
 
+/// Leaves out what the target cannot do.
 fn allowed(cells: Vec<(Cell, Option<f64>)>, info: &TargetInfo) -> Vec<(Cell, Option<f64>)> {
-    let fits = |cell: &Cell| {
-        (info.writable || cell.read_share >= 1.0)
-            && cell.size_bytes.is_multiple_of(info.logical_block_bytes)
-            && u64::from(cell.size_bytes) <= info.range_bytes
-    };
-    cells.into_iter().filter(|(cell, _)| fits(cell)).collect()
+    cells.into_iter().filter(|(cell, _)| allows(info, cell)).collect()
+}
+
+fn allows(info: &TargetInfo, cell: &Cell) -> bool {
+    (info.writable || cell.read_share >= 1.0)
+        && cell.size_bytes.is_multiple_of(info.logical_block_bytes)
+        && u64::from(cell.size_bytes) <= info.range_bytes
 }
 
 #[cfg(test)]
@@ -343,7 +392,7 @@ mod tests {
     fn the_quick_plan_takes_under_a_minute() {
         let plan = Plan::quick(&info(true, 512), 45.0);
         let summary = plan.summary(&info(true, 512), 0);
-        assert!(summary.expected_s < 46.0, "{} s", summary.expected_s);
+        assert!(summary.expected_s < 51.0, "{} s", summary.expected_s);
         assert!(plan.cells[0].seconds >= 0.3, "{} s per cell", plan.cells[0].seconds);
         assert!(summary.writes_bytes > 1 << 30);
     }
@@ -355,7 +404,7 @@ mod tests {
             assert_eq!(names.len(), plan.cells.len());
             let steps: HashSet<String> =
                 plan.summary(&info(true, 512), 0).steps.into_iter().map(|step| step.name).collect();
-            assert_eq!(steps.len(), plan.cells.len() * plan.rounds as usize + 2);
+            assert_eq!(steps.len(), plan.cells.len() * plan.rounds as usize + 3);
         }
     }
 

@@ -4,6 +4,7 @@
 //! Sequential passes with 128 KiB requests (SNIA PTS, workload-independent preconditioning), then,
 //! for full plans, as many bytes at random in 4 KiB requests. Every block differs from every other.
 
+use fit::measurement::FILL_BYTES;
 use std::sync::atomic::AtomicBool;
 
 use io::engine::{Device, EngineOptions};
@@ -13,7 +14,6 @@ use trace::Op;
 use crate::driver::{self, DriveOptions, Flight, Order, Work};
 use crate::error::Error;
 
-const SEQUENTIAL_BYTES: u32 = 128 << 10;
 const RANDOM_BYTES: u32 = 4096;
 const SLOTS: u32 = 16;
 
@@ -56,7 +56,7 @@ pub(crate) fn fill<D: Device>(
         Ok(goes_on)
     };
     for number in 0..fill.passes {
-        if !pass(number, SEQUENTIAL_BYTES, false)? {
+        if !pass(number, FILL_BYTES, false)? {
             return Ok(());
         }
     }

@@ -7,7 +7,7 @@
 //! Absolute times mean little (the file is small); their ratio between two moments is what is used.
 
 use events::Sink;
-use fit::measurement::{Cell, Distribution, Durability, Order};
+use fit::measurement::{Cell, Distribution, Durability, Order, WARM_UP_SHARE};
 use io::engine::Device;
 use io::target::{self, Need, Prepared, TargetSpec};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use trace::Op;
 
 use crate::cell::{self, CellOptions};
 use crate::error::Error;
-use crate::plan::{WARM_UP_SHARE, closed};
+use crate::plan::closed;
 use crate::precondition::{self, Fill};
 
 /// Size of the file.

@@ -1,9 +1,12 @@
 //! Runs a plan on a target: preconditioning, rounds of cells, resume, progress, what is suspect.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use events::{Ending, Event, Sink, Warning};
-use fit::measurement::{Arrival, Cell, CellResult, CommitLoad, Durability, Measurements};
+use fit::measurement::{
+    Arrival, Burst, Cell, CellResult, CommitLoad, Durability, Measurements, WARM_UP_SHARE,
+};
 use io::engine::Device;
 use io::target::{self, Need, TargetInfo, TargetSpec};
 
@@ -12,7 +15,7 @@ use crate::clock;
 use crate::commit_load;
 use crate::disturbance::Watch;
 use crate::error::Error;
-use crate::plan::{self, Plan, PlanSummary, PlannedCell, WARM_UP_SHARE};
+use crate::plan::{self, Plan, PlanSummary, PlannedBurst, PlannedCell};
 use crate::precondition::{self, Fill};
 
 pub(crate) const STAGE: &str = "probe";
@@ -22,6 +25,10 @@ pub const SCHEMA: u32 = 1;
 const FEW_REQUESTS: u64 = 50;
 /// Repeats of a cell whose rates differ by more than this share of their mean have drifted.
 const DRIFT_LIMIT: f64 = 0.25;
+/// Pace of looking whether a pause should end early.
+const PAUSE_STEP: Duration = Duration::from_millis(50);
+/// Windows of a burst: its end is to be seen.
+const BURST_WINDOW_S: f64 = 0.01;
 /// A cell shorter than this is not judged steady or not.
 const SHORTEST_JUDGED_S: f64 = 2.0;
 
@@ -154,6 +161,7 @@ pub fn run_on<D: Device>(
         sink,
         on_cell,
         cells: options.done.clone(),
+        burst: None,
         commit_load: None,
         started_ns: clock::now_ns(),
         spent_before_s: options.done.last().map_or(0.0, |cell| cell.started_s + cell.elapsed_s),
@@ -173,9 +181,9 @@ pub fn run_on<D: Device>(
     sink.emit(Event::Done { stage: STAGE.to_owned(), elapsed_s, ending });
     outcome?;
     let (cells, warnings) = (session.cells, session.warnings);
-    let commit_load = session.commit_load;
+    let (burst, commit_load) = (session.burst, session.commit_load);
     let target = plan::measured_target(info);
-    Ok(Measurements { schema: SCHEMA, target, cells, commit_load, warnings })
+    Ok(Measurements { schema: SCHEMA, target, cells, commit_load, burst, warnings })
 }
 
 /// A run under way.
@@ -187,6 +195,7 @@ struct Session<'a, D> {
     sink: &'a dyn Sink,
     on_cell: &'a mut dyn FnMut(&CellResult),
     cells: Vec<CellResult>,
+    burst: Option<Burst>,
     commit_load: Option<CommitLoad>,
     started_ns: u64,
     /// Seconds of the runs before that this one resumes.
@@ -242,7 +251,55 @@ impl<D: Device> Session<'_, D> {
             round += 1;
         }
         self.judge();
+        self.burst()?;
         self.commit()
+    }
+
+    /// Writes after a pause, and again after a longer one where a cache did not become empty.
+    fn burst(&mut self) -> Result<(), Error> {
+        let mut next = self.plan.burst.filter(|_| !self.interrupted);
+        if let Some(planned) = &next {
+            self.done_s += planned.pause_s + planned.seconds;
+        }
+        while let Some(planned) = next.take() {
+            let Some(burst) = self.after_pause(&planned)? else { return Ok(()) };
+            if self.burst.is_none() {
+                next = planned.after(&burst);
+            }
+            self.burst = Some(burst);
+        }
+        Ok(())
+    }
+
+    /// Leaves the device alone, then writes; none where the user stopped it.
+    fn after_pause(&mut self, planned: &PlannedBurst) -> Result<Option<Burst>, Error> {
+        let name = format!("{} after a pause", plan::name(&planned.cell));
+        self.settle(&planned.cell)?;
+        let began_ns = clock::now_ns();
+        let left_s = || planned.pause_s - (clock::now_ns() - began_ns) as f64 / 1e9;
+        while left_s() > 0.0 {
+            if !self.watch(0.0, 0.0, &name) {
+                return Ok(None);
+            }
+            std::thread::sleep(PAUSE_STEP.min(Duration::from_secs_f64(left_s().max(0.0))));
+        }
+        let options = CellOptions {
+            range_bytes: self.info.range_bytes,
+            seconds: planned.seconds,
+            warm_up_s: 0.0,
+            windows: (planned.seconds / BURST_WINDOW_S) as u32,
+            seed: self.options.seed.wrapping_mul(1_000_003).wrapping_add(self.cells.len() as u64),
+            realtime: self.options.realtime,
+        };
+        let started_s = self.spent_before_s + self.elapsed_s();
+        let device = self.device;
+        let run = cell::run(device, &planned.cell, &options, &mut |_| self.watch(0.0, 0.0, &name))?;
+        if self.interrupted {
+            return Ok(None);
+        }
+        self.settle(&planned.cell)?;
+        let result = CellResult { started_s, ..run.result };
+        Ok(Some(Burst { pause_s: planned.pause_s, result }))
     }
 
     /// The load that commits, last: nearest to whatever the profile is compared with.

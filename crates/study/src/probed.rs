@@ -221,7 +221,14 @@ mod tests {
             logical_block_bytes: 512,
             facts: std::collections::BTreeMap::new(),
         };
-        Measurements { schema: 1, target, cells, commit_load: None, warnings: Vec::new() }
+        Measurements {
+            schema: 1,
+            target,
+            cells,
+            commit_load: None,
+            burst: None,
+            warnings: Vec::new(),
+        }
     }
 
     #[test]
