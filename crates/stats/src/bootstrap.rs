@@ -6,7 +6,8 @@
 //! together, wrapped around the end so that every sample is equally likely (the circular block
 //! bootstrap of Politis and Romano, 1992).
 //!
-//! Every interval is two-sided at [`CONFIDENCE`]. The same seed gives the same interval. Tested for
+//! Every interval is two-sided, at [`CONFIDENCE`] unless told otherwise. The same seed gives the
+//! same interval. Tested for
 //! coverage on distributions whose true value is known.
 
 use serde::{Deserialize, Serialize};
@@ -55,7 +56,7 @@ pub fn block_interval(
         drawn.truncate(count);
         statistic(&drawn)
     });
-    percentiles(values.collect())
+    percentiles(values.collect(), CONFIDENCE)
 }
 
 /// A ratio of medians and its interval.
@@ -82,6 +83,17 @@ impl Ratio {
 /// are drawn together and what disturbed both cancels. Extra samples of the longer side are left
 /// out; `None` where there is no pair or the median of `b` is 0.
 pub fn ratio_of_medians(a: &[f64], b: &[f64], resamples: usize, seed: u64) -> Option<Ratio> {
+    ratio_of_medians_at(CONFIDENCE, a, b, resamples, seed)
+}
+
+/// The same with an interval that holds the true value with this probability.
+pub fn ratio_of_medians_at(
+    confidence: f64,
+    a: &[f64],
+    b: &[f64],
+    resamples: usize,
+    seed: u64,
+) -> Option<Ratio> {
     let pairs = a.len().min(b.len());
     let (a, b) = (&a[..pairs], &b[..pairs]);
     let ratio_of = |a: &mut [f64], b: &mut [f64]| {
@@ -100,14 +112,14 @@ pub fn ratio_of_medians(a: &[f64], b: &[f64], resamples: usize, seed: u64) -> Op
         let mut from_b: Vec<f64> = draw.iter().map(|i| b[*i]).collect();
         ratio_of(&mut from_a, &mut from_b)
     });
-    let (low, high) = percentiles(values.collect());
+    let (low, high) = percentiles(values.collect(), confidence);
     Some(Ratio { ratio, low, high, pairs })
 }
 
-/// The two ends of the central [`CONFIDENCE`] of the resampled values.
-pub(crate) fn percentiles(mut values: Vec<f64>) -> (f64, f64) {
+/// The two ends of the central share `confidence` of the resampled values.
+pub(crate) fn percentiles(mut values: Vec<f64>, confidence: f64) -> (f64, f64) {
     values.sort_unstable_by(f64::total_cmp);
-    let tail = (1.0 - CONFIDENCE) / 2.0;
+    let tail = (1.0 - confidence) / 2.0;
     (quantile_sorted_f64(&values, tail), quantile_sorted_f64(&values, 1.0 - tail))
 }
 

@@ -175,6 +175,14 @@ pub enum Error {
         /// What it said.
         cause: String,
     },
+    /// A command of a repeated comparison gave no result.
+    #[error("{command}: {cause}")]
+    Repeated {
+        /// The command.
+        command: String,
+        /// How it ended.
+        cause: String,
+    },
     /// Not enough room.
     #[error(
         "{}: {free} free, but the study needs about {needed}",
@@ -218,6 +226,13 @@ impl Error {
         move |source| Self::Io { path, action, source }
     }
 }
+
+const NO_MEMORY_HINT: &str = "a slice of the device with all of its dies answers alike: set a \
+                              smaller device.geometry.blocks_per_plane, and scale what the trace \
+                              touches";
+const REPEATED_HINT: &str = "run the command by itself; it must end with 0 and write a result to \
+                             the file that $WEARMARK_RESULT names, as 'wearmark oltp run DIR \
+                             --save \"$WEARMARK_RESULT\"' does";
 
 impl Hint for Error {
     fn hint(&self) -> Option<String> {
@@ -264,10 +279,7 @@ impl Hint for Error {
                  probe' or what 'wearmark oltp run --save FILE' keeps"
             }
             Self::RangeBeyondDevice { .. } => "choose a smaller --range",
-            Self::NoMemory { .. } => {
-                "a slice of the device with all of its dies answers alike: set a smaller \
-                 device.geometry.blocks_per_plane, and scale what the trace touches"
-            }
+            Self::NoMemory { .. } => NO_MEMORY_HINT,
             Self::NothingRecorded => {
                 "blktrace, MSR, SYSTOR'17, vscsi v2, DiskSim's drives and captures of wearmark do"
             }
@@ -286,6 +298,7 @@ impl Hint for Error {
                 "run that step by itself, 'wearmark oltp run' or 'wearmark emulate', to see all of \
                  it"
             }
+            Self::Repeated { .. } => REPEATED_HINT,
             Self::NoSpace { .. } => {
                 "free some space, name another disk with --runs DIR, or lower warehouses and range \
                  in the study file"

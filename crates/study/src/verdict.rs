@@ -9,7 +9,7 @@
 //! second run.
 
 use serde::{Deserialize, Serialize};
-use stats::bootstrap::{Ratio, ratio_of_medians};
+use stats::bootstrap::{CONFIDENCE, Ratio, ratio_of_medians_at};
 
 /// Runs on each side from which on they are compared with each other.
 pub const RUNS_MIN: usize = 3;
@@ -193,19 +193,24 @@ pub fn whole(compared: &[Compared]) -> Whole {
 
 /// Compares every figure that both sides have; `bound` is the share by which a figure may worsen.
 pub fn compare(old: &Side, new: &Side, bound: f64) -> Vec<Compared> {
+    compare_at(CONFIDENCE, old, new, bound)
+}
+
+/// The same with intervals that hold the true value with this probability.
+pub fn compare_at(confidence: f64, old: &Side, new: &Side, bound: f64) -> Vec<Compared> {
     let pairs = old.figures.iter().filter_map(|before| {
         let after = new.figures.iter().find(|figure| figure.name == before.name)?;
         (!before.values.is_empty() && !after.values.is_empty()).then_some((before, after))
     });
-    pairs.map(|(before, after)| compare_figure(before, after, bound)).collect()
+    pairs.map(|(before, after)| compare_figure(confidence, before, after, bound)).collect()
 }
 
-fn compare_figure(before: &Figure, after: &Figure, bound: f64) -> Compared {
+fn compare_figure(confidence: f64, before: &Figure, after: &Figure, bound: f64) -> Compared {
     let few = before.values.len().min(after.values.len()) < RUNS_MIN;
     let exact = before.scatter == Scatter::None && after.scatter == Scatter::None;
     let (old, new) = (median(&before.values), median(&after.values));
     let ratio = match (few, exact) {
-        (false, _) => ratio_of_medians(&after.values, &before.values, RESAMPLES, 1),
+        (false, _) => ratio_of_medians_at(confidence, &after.values, &before.values, RESAMPLES, 1),
         (true, true) => exact_ratio(old, new),
         (true, false) => ratio_within(before, after, (old, new)),
     };
@@ -280,7 +285,7 @@ mod tests {
     use super::*;
 
     fn of(a: &[f64], b: &[f64], more_is_better: bool) -> Verdict {
-        verdict(ratio_of_medians(b, a, RESAMPLES, 1), more_is_better, 0.05)
+        verdict(ratio_of_medians_at(CONFIDENCE, b, a, RESAMPLES, 1), more_is_better, 0.05)
     }
 
     #[test]

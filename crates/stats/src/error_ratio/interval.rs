@@ -17,7 +17,7 @@
 //! take about a second (`benches/error_ratio.rs`). Fewer than [`FEWEST_BLOCKS`] blocks give no
 //! interval.
 
-use crate::bootstrap::percentiles;
+use crate::bootstrap::{CONFIDENCE, percentiles};
 use crate::histogram::index_of;
 use crate::rng::Rng;
 
@@ -99,7 +99,7 @@ pub(super) fn of_error_ratio(
     let mut sorted = values.clone();
     sorted.sort_unstable_by(f64::total_cmp);
     let middle = crate::quantile::median(&sorted);
-    let (low, high) = percentiles(values);
+    let (low, high) = percentiles(values, CONFIDENCE);
     Some(((error_ratio - (middle - low)).max(0.0), error_ratio + (high - middle)))
 }
 

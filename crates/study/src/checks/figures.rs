@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use fit::measurement::{Arrival, Cell, CellResult, Distribution, Durability, Measurements};
+use fit::measurement::{Arrival, Cell, CellResult, Durability, Measurements};
 use predict::Prediction;
 use serde::Deserialize;
 use sim::{ClosedOutcome, Outcome};
 use stats::Histogram;
 use stats::bootstrap::block_interval;
+use trace::{Op, Trace};
 use units::Bytes;
 
 use crate::predictions::Predictions;
 use crate::result::StudyResult;
 use crate::verdict::{Figure, RESAMPLES, Scatter, Side};
 
+/// Stretches of a trace whose means are compared with each other.
+const STRETCHES: usize = 100;
 /// Intervals of a series below which its scatter says nothing.
 const WINDOWS_MIN: usize = 10;
 
@@ -73,7 +76,8 @@ pub fn of_probe(measured: &Measurements) -> Side {
             .decides()
             .scatter(rate_scatter(result));
         let tails = result.classes.iter().filter(|class| class.service.count > 0).map(|class| {
-            let (p99, scatter) = p99_of(&class.service);
+            let service = Histogram::from_buckets(&class.service.buckets);
+            let (p99, scatter) = p99_of(&service, class.service.count);
             let name = format!("{name}: p99 of {}", class.op.name());
             Figure::new(name, "us", vec![p99]).scatter(scatter)
         });
@@ -104,29 +108,63 @@ fn cell_name(cell: &Cell) -> String {
     format!("{order} {what} {size}, depth {}{durable}{arrival}", cell.depth)
 }
 
-/// Of the rate of a cell, from one window to the next; neighbours stay together.
+/// Of the rate of a cell, from one window to the next.
 fn rate_scatter(result: &CellResult) -> Scatter {
     let rates: Vec<f64> = result.windows.iter().map(|window| window.iops).collect();
-    if rates.len() < WINDOWS_MIN {
+    mean_scatter(&rates)
+}
+
+/// Of the mean of a series; neighbours stay together.
+fn mean_scatter(series: &[f64]) -> Scatter {
+    if series.len() < WINDOWS_MIN {
         return Scatter::Unknown;
     }
-    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
-    let (low, high) = block_interval(&rates, (rates.len() / 10).max(1), mean, RESAMPLES, 1);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (low, high) = block_interval(series, (series.len() / 10).max(1), mean, RESAMPLES, 1);
     Scatter::Within(low, high)
 }
 
 /// The 99th percentile in us, and the ranks three standard deviations of a binomial below and
-/// above (requests of a cell are not independent, so not two).
-fn p99_of(service: &Distribution) -> (f64, Scatter) {
-    let all = Histogram::from_buckets(&service.buckets);
-    let at = |share: f64| all.quantile(share) as f64 / 1e3;
-    let off = 3.0 * (0.99f64 * 0.01 / service.count as f64).sqrt();
+/// above (requests are not independent, so not two).
+fn p99_of(times: &Histogram, count: u64) -> (f64, Scatter) {
+    let at = |share: f64| times.quantile(share) as f64 / 1e3;
+    let off = 3.0 * (0.99f64 * 0.01 / count as f64).sqrt();
     let scatter = if 0.99 + off < 1.0 {
         Scatter::Within(at(0.99 - off), at(0.99 + off))
     } else {
         Scatter::Unknown
     };
     (at(0.99), scatter)
+}
+
+/// Of a trace: the times that it holds, by operation; `None` where it holds none.
+pub fn of_trace(trace: &Trace) -> Option<Side> {
+    let service = trace.service.as_deref()?;
+    let mut figures = Vec::new();
+    for op in Op::ALL {
+        let own = (0..trace.count()).filter(|&at| trace.op[at] == op);
+        let times: Vec<u64> = own.map(|at| service[at]).collect();
+        if times.is_empty() {
+            continue;
+        }
+        let mut all = Histogram::default();
+        for time in &times {
+            all.record(*time);
+        }
+        let mean = |times: &[u64]| {
+            times.iter().map(|time| *time as f64 / 1e3).sum::<f64>() / times.len() as f64
+        };
+        // Requests that follow each other share a queue: their means scatter, they do not.
+        let stretches = times.chunks(times.len().div_ceil(STRETCHES));
+        let means: Vec<f64> = stretches.map(mean).collect();
+        let (p99, scatter) = p99_of(&all, times.len() as u64);
+        let name = |what: &str| format!("{what} of {}", op.name());
+        let figure = |what, value| Figure::new(name(what), "us", vec![value]);
+        figures.push(figure("mean", mean(&times)).decides().scatter(mean_scatter(&means)));
+        figures.push(figure("p50", all.quantile(0.5) as f64 / 1e3));
+        figures.push(figure("p99", p99).scatter(scatter));
+    }
+    Some(Side { kind: "traces".to_owned(), figures })
 }
 
 /// Of predictions. Those from one capture differ by device and question alone; those from two by

@@ -1,15 +1,18 @@
 //! From a path to the figures that it holds.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fit::measurement::Measurements;
+use formats::ReadOptions;
 use oltp::OltpResult;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::figures::{
-    Simulations, exact, of_predictions, of_probe, of_result, of_simulations, share_capture,
+    Simulations, exact, of_predictions, of_probe, of_result, of_simulations, of_trace,
+    share_capture,
 };
 use crate::Error;
 use crate::artifacts::{LOAD, MEASUREMENTS};
@@ -63,6 +66,14 @@ pub fn same_kind(old: &Side, new: &Side) -> Result<(), Error> {
     Err(Error::Unlike { old: old.kind.clone(), new: new.kind.clone() })
 }
 
+/// Reads one result.
+pub(super) fn one(path: &Path) -> Result<Side, Error> {
+    Ok(match find(path)? {
+        Found::Side(side) => side,
+        Found::Predictions(all) => of_predictions(&all),
+    })
+}
+
 fn find(path: &Path) -> Result<Found, Error> {
     if !path.is_dir() {
         return file(path);
@@ -81,10 +92,7 @@ fn find(path: &Path) -> Result<Found, Error> {
     inside.sort();
     let mut all: Option<Side> = None;
     for path in inside {
-        let more = match find(&path)? {
-            Found::Side(side) => side,
-            Found::Predictions(found) => of_predictions(&found),
-        };
+        let more = one(&path)?;
         match &mut all {
             Some(side) if side.kind != more.kind => {
                 return Err(Error::Unlike { old: side.kind.clone(), new: more.kind });
@@ -132,6 +140,9 @@ fn run_directory(path: &Path) -> Result<Side, Error> {
 
 /// A file of some kind, recognised by its fields.
 fn file(path: &Path) -> Result<Found, Error> {
+    if !begins_as_json(path)? {
+        return trace(path).map(Found::Side);
+    }
     let text = fs::read(path).map_err(Error::io(path, "read"))?;
     let value: Value =
         serde_json::from_slice(&text).map_err(|error| bad(path, error.to_string()))?;
@@ -158,12 +169,32 @@ fn file(path: &Path) -> Result<Found, Error> {
     ))
 }
 
+/// Results are JSON, traces are not.
+fn begins_as_json(path: &Path) -> Result<bool, Error> {
+    let mut head = [0; 64];
+    let mut file = fs::File::open(path).map_err(Error::io(path, "open"))?;
+    let count = file.read(&mut head).map_err(Error::io(path, "read"))?;
+    let first = head[..count].iter().find(|byte| !byte.is_ascii_whitespace());
+    Ok(matches!(first, None | Some(b'{' | b'[')))
+}
+
+/// A trace of any format, by the times that it holds.
+fn trace(path: &Path) -> Result<Side, Error> {
+    let read = formats::read(path, &ReadOptions::default()).map_err(Error::Trace)?;
+    of_trace(&read.trace).ok_or_else(|| {
+        bad(path, "the trace holds no response times, and nothing else of it can get worse")
+    })
+}
+
 fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, Error> {
     crate::run_dir::parse_json(text, path, WHAT)
 }
 
 #[cfg(test)]
 mod tests {
+    use trace::{Op, Request, Trace};
+    use units::{Bytes, Nanos};
+
     use super::*;
     use crate::verdict::{Verdict, Whole, compare, whole};
 
@@ -224,6 +255,37 @@ mod tests {
         let (old, new) = read(dir.path(), dir.path()).unwrap();
         assert_eq!(old.figures[0].values, [1000.0, 1001.0, 999.0]);
         assert_eq!(whole(&compare(&old, &new, 0.05)), Whole::NoRegression);
+    }
+
+    /// Reads of `us` microseconds, each a little longer or shorter than the one before.
+    fn requests(path: &Path, us: u64) {
+        let stream = trace::Stream { name: "data".to_owned() };
+        let mut trace = Trace { streams: vec![stream], ..Trace::default() };
+        for at in 0..5000u64 {
+            let due = Nanos(at * 1_000_000);
+            let (offset, len) = (Bytes(0), 4096);
+            trace.push(Request { due, offset, len, op: Op::Read, stream: 0 });
+            trace.service.get_or_insert_default().push(us * 1000 + at * 7919 % 997);
+        }
+        formats::own::write(&trace, path).unwrap();
+    }
+
+    #[test]
+    fn a_trace_whose_requests_took_longer_regressed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        requests(&path("a.parquet"), 100);
+        requests(&path("b.parquet"), 120);
+        let found = |new: &str| {
+            let (old, new) = read(&path("a.parquet"), &path(new)).unwrap();
+            compare(&old, &new, 0.05)
+        };
+        let worse = found("b.parquet");
+        let names: Vec<&str> = worse.iter().map(|figure| figure.figure.as_str()).collect();
+        assert_eq!(names, ["mean of read", "p50 of read", "p99 of read"]);
+        assert_eq!(worse[0].verdict, Verdict::Regressed, "{worse:?}");
+        assert!((worse[0].ratio.unwrap().ratio - 1.2).abs() < 0.005, "{worse:?}");
+        assert_eq!(whole(&found("a.parquet")), Whole::NoVerdict);
     }
 
     #[test]

@@ -59,12 +59,18 @@ pub fn headline(compared: &[Compared], bound: f64) -> String {
 }
 
 /// A comment for a pull request.
-pub fn markdown(compared: &[Compared], bound: f64, (old, new): (&str, &str)) -> String {
+pub fn markdown(
+    compared: &[Compared],
+    bound: f64,
+    confidence: f64,
+    (old, new): (&str, &str),
+) -> String {
     let cell = |text: &str| text.replace('|', "\\|");
     let mut text = format!(
-        "{MARKDOWN_MARK}\n**{}**\n\n`{new}` against `{old}`; medians, ratios with 95 % \
-         intervals.\n\n",
-        headline(compared, bound)
+        "{MARKDOWN_MARK}\n**{}**\n\n`{new}` against `{old}`; medians, ratios with intervals of \
+         {}.\n\n",
+        headline(compared, bound),
+        format::percent(confidence)
     );
     text.push_str("| figure | unit | old | new | new/old | verdict |\n|---|---|--:|--:|--:|---|\n");
     for row in rows(compared).iter().skip(1) {
@@ -157,11 +163,11 @@ mod tests {
 
     #[test]
     fn each_form_says_the_same() {
-        insta::assert_snapshot!(markdown(&compared(), 0.05, ("old", "new")), @r#"
+        insta::assert_snapshot!(markdown(&compared(), 0.05, 0.95, ("old", "new")), @r#"
         <!-- wearmark compare -->
         **Regression beyond 5%: a, <b>|"c"**
 
-        `new` against `old`; medians, ratios with 95 % intervals.
+        `new` against `old`; medians, ratios with intervals of 95%.
 
         | figure | unit | old | new | new/old | verdict |
         |---|---|--:|--:|--:|---|

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use study::checks::{csv, headline, junit, markdown, read, rows};
+use stats::bootstrap::CONFIDENCE;
+use study::checks::{Repeat, Repeated, csv, headline, junit, markdown, read, repeat, rows};
 use study::run_dir::write_atomically;
 use study::runs::page;
 use study::verdict::{Compared, Side, Whole, compare, whole};
@@ -18,32 +19,71 @@ struct Report<'a> {
     verdict: Whole,
     bound: f64,
     kind: &'a str,
+    /// How often the intervals hold the true value.
+    confidence: f64,
+    /// Pairs of runs, where they were made for this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs: Option<u32>,
     figures: &'a [Compared],
 }
 
 /// Runs `wearmark compare`.
 pub fn run(arguments: &Compare, context: &Context) -> anyhow::Result<Outcome> {
     check_bound(arguments.bound)?;
-    let (old, new) = read(&arguments.old, &arguments.new)?;
-    let compared = compare(&old, &new, arguments.bound);
+    let Some(most) = arguments.repeat_until else {
+        let (old, new) = read(&arguments.old, &arguments.new)?;
+        let compared = compare(&old, &new, arguments.bound);
+        let (kind, confidence) = (old.kind, CONFIDENCE);
+        let told = Repeated { kind, compared, pairs: 0, confidence, interrupted: false };
+        return tell(arguments, &told, context);
+    };
+    let [old, new] = arguments.run.as_slice() else { unreachable!("clap asks for two") };
+    let asked = Repeat {
+        commands: [old, new],
+        directories: [&arguments.old, &arguments.new],
+        most,
+        bound: arguments.bound,
+    };
+    let repeated = repeat(&asked, &context.view)?;
+    if repeated.interrupted && repeated.compared.is_empty() {
+        return Ok(Outcome::Interrupted);
+    }
+    Ok(match tell(arguments, &repeated, context)? {
+        Outcome::NoVerdict if repeated.interrupted => Outcome::Interrupted,
+        found => found,
+    })
+}
+
+/// Writes and prints what was compared.
+fn tell(arguments: &Compare, told: &Repeated, context: &Context) -> anyhow::Result<Outcome> {
+    let Repeated { kind, compared, pairs, confidence, .. } = told;
     let names = (arguments.old.display().to_string(), arguments.new.display().to_string());
     let names = (names.0.as_str(), names.1.as_str());
+    let bound = arguments.bound;
     let write = |path: &Option<PathBuf>, text: &dyn Fn() -> String| match path {
         Some(path) => write_atomically(path, text().as_bytes()),
         None => Ok(()),
     };
-    write(&arguments.markdown, &|| markdown(&compared, arguments.bound, names))?;
-    write(&arguments.junit, &|| junit(&compared))?;
-    write(&arguments.csv, &|| csv(&compared))?;
-    write_page(arguments.html.as_deref(), &compared, arguments.bound, names)?;
+    write(&arguments.markdown, &|| markdown(compared, bound, *confidence, names))?;
+    write(&arguments.junit, &|| junit(compared))?;
+    write(&arguments.csv, &|| csv(compared))?;
+    write_page(arguments.html.as_deref(), compared, bound, names)?;
+    let is_repeated = arguments.repeat_until.is_some();
     if context.json {
-        let (bound, kind) = (arguments.bound, old.kind.as_str());
-        output::json(&Report { verdict: whole(&compared), bound, kind, figures: &compared })?;
+        output::json(&Report {
+            verdict: whole(compared),
+            bound,
+            kind,
+            confidence: *confidence,
+            pairs: is_repeated.then_some(*pairs),
+            figures: compared,
+        })?;
     } else {
-        output::print(&output::table(&rows(&compared)))?;
-        output::print(&format!("{}\n", headline(&compared, arguments.bound)))?;
+        output::print(&output::table(&rows(compared)))?;
+        let after = is_repeated.then(|| format!(" after {pairs} pairs of runs"));
+        output::print(&format!("{}{}\n", headline(compared, bound), after.unwrap_or_default()))?;
     }
-    Ok(outcome(&compared))
+    Ok(outcome(compared))
 }
 
 /// Compares two sides for a command that prints the figures alone.

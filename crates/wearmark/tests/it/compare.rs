@@ -102,6 +102,36 @@ fn a_directory_is_a_baseline_and_kinds_do_not_mix_in_it() {
     refused(dir.path(), &["compare", "baseline", "baseline"], "different things");
 }
 
+/// Runs alternate until the verdict, and what they left is not run again.
+#[test]
+fn commands_are_repeated_until_there_is_a_verdict() {
+    let dir = place();
+    simulated(dir.path(), "fast.json", "intel-x25-e");
+    let text = fs::read_to_string(dir.path().join("fast.json")).unwrap();
+    let mut slow: Value = serde_json::from_str(&text).unwrap();
+    for class in slow["devices"][0]["open_loop"]["classes"].as_array_mut().unwrap() {
+        scale(&mut class["response"], 1.1);
+    }
+    fs::write(dir.path().join("slow.json"), slow.to_string()).unwrap();
+    let copy = |name: &str| format!("echo {name} >> order; cp {name}.json \"$WEARMARK_RESULT\"");
+    let (fast, slow) = (copy("fast"), copy("slow"));
+    let asked = ["compare", "old", "new", "--repeat-until", "8", "--run", &fast, &slow];
+    let worse = run(dir.path(), &asked);
+    assert_eq!(worse.code, Some(1), "{worse:?}");
+    assert!(worse.out.ends_with(" after 3 pairs of runs\n"), "{}", worse.out);
+    let order = || fs::read_to_string(dir.path().join("order")).unwrap();
+    assert_eq!(order(), "fast\nslow\nslow\nfast\nfast\nslow\n");
+    let json = run(dir.path(), &[&asked[..], &["--json"]].concat());
+    let told: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((told["pairs"].as_u64(), &told["verdict"]), (Some(3), &"regression".into()));
+    assert_eq!(order().lines().count(), 6);
+    let same = ["compare", "c", "d", "--repeat-until", "8", "--run", &fast, &fast];
+    assert_eq!(run(dir.path(), &same).code, Some(0));
+    let fails = ["compare", "e", "f", "--repeat-until", "8", "--run", "false", "true"];
+    refused(dir.path(), &fails, "false: exit status: 1; it said: nothing");
+    refused(dir.path(), &["compare", "old", "new", "--repeat-until", "8"], "--run");
+}
+
 /// The example for CI, as it stands: the first run makes the baseline, a baseline that was twice as
 /// fast is a regression.
 #[test]
