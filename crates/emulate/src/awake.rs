@@ -9,13 +9,14 @@ use std::io::Write;
 
 /// While it lives, idle processors poll instead of sleeping (Linux, `Documentation/power/
 /// pm_qos_interface.rst`: a bound of 0 us on the latency of waking up, held by an open file).
-pub(crate) struct Awake {
+#[derive(Debug)]
+pub struct Awake {
     _bound: File,
 }
 
 impl Awake {
     /// `None` where it is not allowed: only root may ask for it.
-    pub(crate) fn keep() -> Option<Self> {
+    pub fn keep() -> Option<Self> {
         let mut bound = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
         bound.write_all(&0i32.to_ne_bytes()).ok()?;
         Some(Self { _bound: bound })

@@ -35,6 +35,7 @@ mod path;
 mod port;
 mod serve;
 
+pub use awake::Awake;
 pub use emulation::{Emulation, Export, Options, Served, Status};
 pub use error::Error;
 pub use faults::Faults;

@@ -9,7 +9,7 @@ use units::Bytes;
 
 use crate::Error;
 use crate::goal::{Goal, highest_rate};
-use crate::learn::{Learned, with_path};
+use crate::learn::{Learned, scale_path_cpu, with_path};
 
 /// Transactions that are simulated for the figures, and for each end of the interval.
 const MEASURED: u64 = 60_000;
@@ -75,6 +75,9 @@ pub struct Prediction {
     pub kinds: Vec<KindAnswer>,
     /// What the time of a transaction goes to, largest first.
     pub limits: Vec<Limit>,
+    /// What the devices are asked, warm-up included.
+    #[serde(default)]
+    pub io: Vec<IoAnswer>,
     /// Share of the processors' time that is used, 0 to 1.
     pub processor_share: f64,
     /// Flushes of the log per second.
@@ -117,6 +120,19 @@ pub struct KindAnswer {
     pub response_ns_p99: u64,
     /// 99.9 %.
     pub response_ns_p999: u64,
+}
+
+/// Requests of one operation on one file class.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IoAnswer {
+    /// The file class: `data`, `log`.
+    pub class: String,
+    /// `read`, `write`, `flush`, `trim`.
+    pub op: String,
+    /// Requests per transaction.
+    pub requests: f64,
+    /// Bytes per transaction.
+    pub bytes: f64,
 }
 
 /// What a part of the time goes to.
@@ -164,6 +180,7 @@ fn setup(
     }
     if !question.while_captured {
         setup.templates.scale_computing(learned.own_share);
+        scale_path_cpu(&mut setup, learned.own_share);
     }
     setup.seed = question.seed;
     setup
@@ -255,6 +272,7 @@ pub fn predict(
         per_min_high: fast.max(middle + scatter) * 60.0,
         kinds: kinds(&outcome, seconds),
         limits: limits(&outcome),
+        io: io(&outcome),
         processor_share: outcome.processor_share,
         log_flushes_per_s: outcome.log.flushes as f64 / whole_s,
         commits_per_flush: outcome.log.commits as f64 / outcome.log.flushes.max(1) as f64,
@@ -377,6 +395,18 @@ fn kinds(outcome: &TransactionOutcome, seconds: f64) -> Vec<KindAnswer> {
         response_ns_p90: kind.response.quantile(0.9),
         response_ns_p99: kind.response.quantile(0.99),
         response_ns_p999: kind.response.quantile(0.999),
+    });
+    answers.collect()
+}
+
+/// Requests per transaction that ended.
+fn io(outcome: &TransactionOutcome) -> Vec<IoAnswer> {
+    let ended = outcome.ended.max(1) as f64;
+    let answers = outcome.io.iter().map(|io| IoAnswer {
+        class: io.class.clone(),
+        op: io.op.name().to_owned(),
+        requests: io.requests as f64 / ended,
+        bytes: io.bytes as f64 / ended,
     });
     answers.collect()
 }

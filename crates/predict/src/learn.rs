@@ -15,8 +15,8 @@ use crate::{Error, background, warming};
 
 /// Most samples that are drawn from.
 const MOST_SAMPLES: usize = 20_000;
-/// What a leader computes after its flush and a waiter when it is woken, ns: parts of the accounts,
-/// set aside so that commits wait for a processor as they do.
+/// What a leader computes after its flush, the host's path apart, and a waiter when it is woken,
+/// ns: parts of the accounts, set aside so that commits wait for a processor as they do.
 const LEADER_CPU_NS: f64 = 10_000.0;
 const WAITER_CPU_NS: f64 = 4_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
@@ -28,10 +28,15 @@ const MOST_FACTOR: f64 = 8.0;
 const CACHED_READ_NS: u64 = 40_000;
 /// Least processor time of the server for a message, ns: nothing is answered for nothing.
 const LEAST_CPU_NS: f64 = 1_000.0;
+/// Processor time by the switches between tasks is at least this share of that by the accounts, or
+/// they were not seen.
+const LEAST_WATCHED: f64 = 0.6;
 /// Where switches between tasks were not watched, a sample's processor time over the median of its
 /// kind stays within this factor: longer gaps are waits, not work.
 const SPREAD: f64 = 2.0;
 
+/// Most of the server's computing that goes into the way from a sync to the disk and back.
+const MOST_PATH_SHARE: f64 = 0.5;
 /// A capture that seems to take more of the server's time than this was not measured well.
 const MOST_CAPTURE: f64 = 0.5;
 
@@ -130,18 +135,19 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         classes.push(Class { name: stream.name.clone(), ..Class::default() });
     }
     classes[usize::from(log_class)].base = end_of_data(captured, log_class);
+    let path_cpu_ns = path_cpu(captured, &facts, path_ns.unwrap_or(0.0));
     if let Some(ns) = path_ns {
         classes[usize::from(log_class)].path =
-            Path { flush: Delays(vec![ns as u32]), ..Path::default() };
+            Path { flush: Delays(vec![(ns - path_cpu_ns) as u32]), ..Path::default() };
     }
-    let (templates, buffer) = templates(captured, &facts, data_class);
+    let (templates, buffer) = templates(captured, &facts, path_cpu_ns, data_class);
     let warming = warming::learn(captured, &templates, data_class);
     let setup = Setup {
         load: captured.load,
         terminals: captured.terminals,
         processors: processors(captured),
         classes,
-        log: log_of(captured, &facts, log_class),
+        log: log_of(captured, &facts, path_cpu_ns, log_class),
         locks: locks(captured),
         kinds: captured.kinds.iter().map(|kind| kind.name.clone()).collect(),
         templates,
@@ -212,7 +218,14 @@ fn commits(captured: &Captured) -> u64 {
     captured.transactions.iter().filter(writes).count() as u64
 }
 
-fn log_of(captured: &Captured, facts: &LogFacts, class: u16) -> Log {
+/// The part of a sync's path that the server computes: going through file system and block layer is
+/// computing, and in its accounts, but waiting for a sleeping processor is in the path too.
+fn path_cpu(captured: &Captured, facts: &LogFacts, path_ns: f64) -> f64 {
+    let syncs = facts.flushes as f64 / captured.transactions.len().max(1) as f64;
+    path_ns.min(MOST_PATH_SHARE * captured.cpu.server_ns / syncs.max(1e-9))
+}
+
+fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -> Log {
     let segment_bytes = 16 << 20;
     let fill = Fill { segment_bytes, chunk_bytes: 256 << 10, ready: 0 };
     Log {
@@ -222,7 +235,7 @@ fn log_of(captured: &Captured, facts: &LogFacts, class: u16) -> Log {
         page_bytes: captured.system.log_page_bytes(),
         region_bytes: 1 << 26,
         delay: None,
-        leader_cpu_ns: LEADER_CPU_NS as u64,
+        leader_cpu_ns: (LEADER_CPU_NS + path_cpu_ns) as u64,
         waiter_cpu_ns: WAITER_CPU_NS as u64,
         images: None,
         fill: (facts.filled >= segment_bytes).then_some(fill),
@@ -272,6 +285,7 @@ fn device_reads(captured: &Captured) -> Vec<Vec<usize>> {
 fn templates(
     captured: &Captured,
     facts: &LogFacts,
+    path_cpu_ns: f64,
     data_class: u16,
 ) -> (Templates, Option<Buffer>) {
     let all = &captured.transactions;
@@ -281,7 +295,8 @@ fn templates(
     let mean_turns = all.iter().map(|one| f64::from(one.turns.max(1))).sum::<f64>() / count;
     let commits = commits(captured);
     let leads = (facts.flushes as f64 / commits.max(1) as f64).min(1.0);
-    let commit_ns = leads * LEADER_CPU_NS + (1.0 - leads) * WAITER_CPU_NS;
+    let leader_ns = LEADER_CPU_NS + path_cpu_ns;
+    let commit_ns = leads * leader_ns + (1.0 - leads) * WAITER_CPU_NS;
     let commit_share = commits as f64 / count;
     let server_ns = (captured.cpu.server_ns - commit_ns * commit_share).max(0.0);
     let log_bytes = (facts.bytes / commits.max(1)).clamp(1, 1 << 24) as u32;
@@ -309,13 +324,14 @@ fn templates(
 }
 
 /// Processor time of a transaction relative to others: its own where switches between tasks were
-/// watched, the mean of its kind where they were watched for others of it. Otherwise the time that
-/// is no I/O, by the median of its kind and within a factor of it: kinds that wait for locks then
-/// seem to compute more than they do.
+/// watched, the mean of its kind where they were watched for others of it. Where they were not, or
+/// hold too little of what the accounts do, the time that is no I/O, by the median of its kind and
+/// within a factor of it: kinds that wait for locks then seem to compute more than they do.
 fn weights(captured: &Captured) -> impl Fn(&Transaction) -> f64 {
     let all = &captured.transactions;
     let overall = mean(all.iter().map(|one| one.cpu_ns).filter(|ns| *ns > 0));
-    let is_watched = overall > 0.0;
+    // Where most of the switches were missed, they say nothing of the rest.
+    let is_watched = overall > LEAST_WATCHED * captured.cpu.server_ns;
     let of_kind = |kind: usize| {
         let own = all.iter().filter(move |one| usize::from(one.kind) == kind);
         if is_watched {
@@ -482,7 +498,7 @@ fn stretched(learned: &Learned, factor: f64) -> Setup {
     setup
 }
 
-/// The same system with the path of the host times a factor.
+/// The same system with the path of the host times a factor: delays, and computing.
 pub(crate) fn with_path(setup: &Setup, factor: f64) -> Setup {
     let mut setup = setup.clone();
     for class in &mut setup.classes {
@@ -493,5 +509,13 @@ pub(crate) fn with_path(setup: &Setup, factor: f64) -> Setup {
             }
         }
     }
+    scale_path_cpu(&mut setup, factor);
     setup
+}
+
+/// Times a factor what the leader of a commit computes on the way to the disk and back.
+pub(crate) fn scale_path_cpu(setup: &mut Setup, factor: f64) {
+    let path_ns = setup.log.leader_cpu_ns.saturating_sub(LEADER_CPU_NS as u64);
+    setup.log.leader_cpu_ns -= path_ns;
+    setup.log.leader_cpu_ns += (path_ns as f64 * factor) as u64;
 }

@@ -2,7 +2,7 @@
 
 use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
-use sim::transactions::{Load, Scheduling, Step, Think};
+use sim::transactions::{Load, Scheduling, Setup, Step, Think};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
@@ -136,7 +136,7 @@ fn what_the_capture_took_is_left_out_of_predictions_alone() {
 }
 
 /// No path and processors that are awake.
-fn without_path(learned: &crate::Learned) -> sim::transactions::Setup {
+fn without_path(learned: &crate::Learned) -> Setup {
     let mut setup = learned.setup.clone();
     setup.processors.wake_ns = 0;
     for class in &mut setup.classes {
@@ -207,13 +207,17 @@ fn syncs_are_stretched_within_what_they_took() {
     let mut learned = learn(&slow).unwrap();
     calibrate(&mut learned).unwrap();
     // All syncs took the same, so the mean one is no longer than the undisturbed one.
-    assert_eq!(learned.setup.classes[1].path.flush.0, [205_000]);
+    let path_ns = |learned: &crate::Learned| {
+        let Setup { classes, log, .. } = &learned.setup;
+        u64::from(classes[1].path.flush.0[0]) + log.leader_cpu_ns - 10_000
+    };
+    assert_eq!(path_ns(&learned), 205_000);
     assert!(learned.calibrated_to.unwrap() > 2.0);
     let service = slow.logical.service.as_mut().unwrap();
     service.iter_mut().filter(|ns| **ns == 600 * US).step_by(2).for_each(|ns| *ns += 200 * US);
     let mut learned = learn(&slow).unwrap();
     calibrate(&mut learned).unwrap();
-    assert_eq!(learned.setup.classes[1].path.flush.0, [305_000]);
+    assert!(path_ns(&learned).abs_diff(305_000) <= 1, "{}", path_ns(&learned));
 }
 
 #[test]
@@ -229,7 +233,8 @@ fn another_device_and_more_terminals() {
     // One terminal: the cycle is computing, write, flush, path, and wake-ups of idle processors.
     let one = ask(1, 2_000_000.0, &same);
     let cycle_ns = 60.0 * 1e9 / one.per_min;
-    let least = 150_000.0 + 100_000.0 + 2_000_000.0 + 205_000.0;
+    // 55 us of the path are computing, and in the accounts.
+    let least = 150_000.0 + 100_000.0 + 2_000_000.0 + 150_000.0;
     assert!(cycle_ns > least && cycle_ns < least + 100_000.0, "{cycle_ns} ns, {least} at least");
     assert_eq!(one.limits[0].what, "log flush");
     assert!(one.per_min_low < one.per_min && one.per_min < one.per_min_high);
@@ -238,11 +243,11 @@ fn another_device_and_more_terminals() {
     // Twenty share flushes: two groups alternate.
     let many = ask(20, 2_000_000.0, &same);
     assert!(many.commits_per_flush > 9.0 && many.per_min > 8.0 * one.per_min, "{many:?}");
-    // Without waiting the processors limit, at what the accounts say.
+    // Without waiting the processors limit, at what the accounts say less the way of the syncs.
     let free = ask(20, 2_000_000.0, &|question| question.no_commit_wait = true);
     assert_eq!(free.limits[0].what, "processors");
     let per_s = free.per_min / 60.0;
-    assert!((per_s / (2e9 / 140_000.0) - 1.0).abs() < 0.03, "{per_s}");
+    assert!((per_s / (2e9 / 85_000.0) - 1.0).abs() < 0.03, "{per_s}");
     let half = ask(20, 2_000_000.0, &|question| {
         question.no_commit_wait = true;
         question.processors = Some(1);

@@ -1,11 +1,14 @@
 //! The grid of predictions: three systems, two loads, three numbers of terminals, five devices of
-//! known behaviour (`xtask/devices`); each predicted from one capture here, and really run.
+//! known behaviour (`xtask/devices`); each predicted from one capture here, and really run. Where
+//! both ends of the terminals were run, each is also predicted from the capture of the other; and
+//! each cell by profiles that were fitted to the emulated devices, of which a probe knew nothing.
 //!
 //! A part is any piece of a cell's name, such as `prediction/postgresql commit 20`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use serde_json::Value;
 
 use super::tools::{folder, median, program, timed};
@@ -16,12 +19,43 @@ const LOADS: [(&str, &[&str]); 2] =
     [("commit", &["--rows", "1000"]), ("order-entry", &["--warehouses", "2"])];
 const TERMINALS: [&str; 3] = ["1", "4", "20"];
 
-/// Relative errors by what they are errors of.
+/// The figure that every load has.
+const RATE: &str = "transactions/min";
+/// From how many terminals to how many it is predicted, too.
+const OTHER_TERMINALS: [[&str; 2]; 2] = [["1", "20"], ["20", "1"]];
+
+/// Sizes of relative errors, %.
 #[derive(Default)]
 struct Errors {
+    by_true: ByFigure,
+    by_fits: ByFigure,
+    other_terminals: Vec<f64>,
+}
+
+/// By what they are errors of.
+#[derive(Default)]
+struct ByFigure {
     throughput: Vec<f64>,
     p50: Vec<f64>,
     p99: Vec<f64>,
+}
+
+impl ByFigure {
+    fn push(&mut self, figure: &str, error: f64) {
+        let list = match () {
+            () if figure.ends_with("p50") => &mut self.p50,
+            () if figure.ends_with("p99") => &mut self.p99,
+            () => &mut self.throughput,
+        };
+        list.push(error.abs());
+    }
+}
+
+/// What a load left with one number of terminals.
+struct Ran {
+    /// What the files of its capture begin with.
+    captured: String,
+    result: Value,
 }
 
 pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
@@ -30,9 +64,11 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
         .map(|entry| Ok(entry?.path()))
         .collect::<anyhow::Result<_>>()?;
     devices.sort();
+    let fits = fit_all(sitting, &program, &folder, &devices)?;
     let mut errors = Errors::default();
     for system in SYSTEMS {
         for (load, scale) in LOADS {
+            let mut ran = BTreeMap::new();
             for terminals in TERMINALS {
                 let name = format!("{system} {load} {terminals}");
                 if !sitting.wants(&name) {
@@ -49,7 +85,18 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                     words.extend(["--on", device]);
                 }
                 let (text, _) = timed(&program, &words)?;
-                cells(sitting, &name, &serde_json::from_str(&text)?, &mut errors);
+                let result = serde_json::from_str(&text)?;
+                cells(sitting, &name, &result, &mut errors.by_true);
+                let captured = newest(&folder)?.join("captured").to_string_lossy().into_owned();
+                let run = Ran { captured, result };
+                by_fits(sitting, (&program, &name), (terminals, &run), &fits, &mut errors.by_fits)?;
+                ran.insert(terminals, run);
+            }
+            for [from, to] in OTHER_TERMINALS {
+                if let (Some(from), Some(run)) = (ran.get(from), ran.get(to)) {
+                    let name = format!("{system} {load} {to} from another number");
+                    other_terminals(sitting, (&program, &name), from, (to, run), &mut errors)?;
+                }
             }
         }
     }
@@ -58,30 +105,155 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The run directory that was made last: their numbers rise.
+fn newest(folder: &Path) -> anyhow::Result<PathBuf> {
+    let entries = std::fs::read_dir(folder)?.flatten().map(|entry| entry.file_name());
+    let name = entries.filter(|name| name.to_string_lossy().starts_with("prove-")).max();
+    Ok(folder.join(name.context("a proof leaves a run directory")?))
+}
+
+/// What one number of terminals would reach, from the capture of another, on every device.
+fn other_terminals(
+    sitting: &mut Sitting,
+    (program, name): (&Path, &str),
+    from: &Ran,
+    (to, run): (&str, &Ran),
+    errors: &mut Errors,
+) -> anyhow::Result<()> {
+    for place in emulated(run) {
+        let device = text(&place["profile"]);
+        let found = predicted(program, &from.captured, device, to)?;
+        let measured = measured(place);
+        let error = (found[RATE] / median(measured[RATE].clone()) - 1.0) * 100.0;
+        errors.other_terminals.push(error.abs());
+        let what = format!("{name} on {}: {RATE}", short(device));
+        sitting.add(what, error, "%", Target::Within(-15.0, 15.0));
+    }
+    Ok(())
+}
+
+/// What a load would reach by the profiles that were fitted to the devices.
+fn by_fits(
+    sitting: &mut Sitting,
+    (program, name): (&Path, &str),
+    (terminals, run): (&str, &Ran),
+    fits: &BTreeMap<String, PathBuf>,
+    errors: &mut ByFigure,
+) -> anyhow::Result<()> {
+    for place in emulated(run) {
+        let device = short(text(&place["profile"]));
+        let fitted = fits[device].to_string_lossy();
+        let found = predicted(program, &run.captured, &fitted, terminals)?;
+        let measured = measured(place);
+        for (figure, predicted) in found {
+            let Some(middle) = measured.get(&figure).cloned().map(median) else { continue };
+            if middle <= 0.0 {
+                continue;
+            }
+            let error = (predicted / middle - 1.0) * 100.0;
+            errors.push(&figure, error);
+            if figure == RATE {
+                let what = format!("{name} on {device} by its fitted profile: {RATE}");
+                sitting.add(what, error, "%", Target::Within(-25.0, 25.0));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Probes every device as somebody would who knows nothing of it, and fits a profile to that.
+fn fit_all(
+    sitting: &mut Sitting,
+    program: &Path,
+    folder: &Path,
+    devices: &[PathBuf],
+) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let mut fits = BTreeMap::new();
+    let own = program.to_string_lossy();
+    for device in devices {
+        let path = device.to_string_lossy();
+        let name = short(&path).to_owned();
+        let place = folder.join("served");
+        std::fs::create_dir_all(&place)?;
+        let measured = folder.join(format!("{name}-measurements.json"));
+        let fitted = folder.join(format!("{name}-fitted.toml"));
+        let [place, to, profile] =
+            [&place, &measured, &fitted].map(|path| path.to_string_lossy().into_owned());
+        let probe = ["--quiet", "--", &*own, "probe", &place, "--output", &to, "--quiet"];
+        timed(program, &[&["emulate", &*path, "--dir", &place][..], &probe].concat())?;
+        timed(program, &["fit", &to, "--output", &profile, "--name", &name, "--quiet"])?;
+        fits.insert(name, fitted);
+    }
+    let count = fits.len() as f64;
+    sitting.add("devices probed and fitted", count, "", Target::AtLeast(devices.len() as f64));
+    Ok(fits)
+}
+
+/// The places of a run that are emulated devices.
+fn emulated(run: &Ran) -> impl Iterator<Item = &Value> {
+    let places = run.result["places"].as_array().into_iter().flatten();
+    places.filter(|place| !text(&place["profile"]).is_empty())
+}
+
+/// What a capture predicts for a device and this many terminals.
+fn predicted(
+    program: &Path,
+    captured: &str,
+    device: &str,
+    terminals: &str,
+) -> anyhow::Result<BTreeMap<String, f64>> {
+    let asked = ["--on", device, "--users", terminals, "--cold"];
+    let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
+    let (printed, _) = timed(program, &words)?;
+    let printed: Value = serde_json::from_str(&printed)?;
+    let answer = &printed["devices"][0];
+    let per_min = answer["per_min"].as_f64().context("a rate is predicted")?;
+    let mut found = BTreeMap::from([(RATE.to_owned(), per_min)]);
+    for kind in answer["kinds"].as_array().into_iter().flatten() {
+        for quantile in ["p50", "p99"] {
+            if let Some(ns) = kind[format!("response_ns_{quantile}")].as_f64() {
+                found.insert(format!("{} {quantile}", text(&kind["kind"])), ns / 1e6);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Every figure of a place, with its value in each run.
+fn measured(place: &Value) -> BTreeMap<String, Vec<f64>> {
+    let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for run in place["runs"].as_array().into_iter().flatten() {
+        for (figure, value) in figures(&run["figures"]) {
+            all.entry(figure).or_default().push(value);
+        }
+    }
+    all
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// The name of a device's profile.
+fn short(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
+}
+
 /// The figures of one load on all devices.
-fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut Errors) {
+fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut ByFigure) {
     for place in result["places"].as_array().into_iter().flatten() {
-        let predicted = figures(&place["predicted"]["figures"]);
-        let runs: Vec<_> = place["runs"].as_array().into_iter().flatten().collect();
-        let runs: Vec<_> = runs.iter().map(|run| figures(&run["figures"])).collect();
-        let device = place["name"].as_str().unwrap_or("?");
-        let device = device.rsplit('/').next().unwrap_or(device).trim_end_matches(".toml");
-        for (figure, predicted) in &predicted {
-            let mut measured: Vec<f64> =
-                runs.iter().filter_map(|run| run.get(figure).copied()).collect();
+        let runs = measured(place);
+        let device = short(text(&place["name"]));
+        for (figure, predicted) in &figures(&place["predicted"]["figures"]) {
+            let mut measured = runs.get(figure).cloned().unwrap_or_default();
             measured.sort_by(f64::total_cmp);
             let (Some(least), Some(most)) = (measured.first(), measured.last()) else { continue };
             let (spread, middle) = (most - least, median(measured.clone()));
             if device == "here" || middle <= 0.0 {
                 continue;
             }
-            let list = match () {
-                () if figure.ends_with("p50") => &mut errors.p50,
-                () if figure.ends_with("p99") => &mut errors.p99,
-                () => &mut errors.throughput,
-            };
             let error = (predicted / middle - 1.0) * 100.0;
-            list.push(error.abs());
+            errors.push(figure, error);
             let floor = spread / middle * 100.0;
             let what = format!("{name} on {device}: {figure} of {middle:.4} (A/A {floor:.0} %)");
             sitting.add(what, error, "%", Target::Within(-25.0, 25.0));
@@ -97,9 +269,9 @@ fn figures(figures: &Value) -> BTreeMap<String, f64> {
             found.insert(name, value);
         }
     };
-    add("transactions/min".to_owned(), &figures["transactions_per_min"]);
+    add(RATE.to_owned(), &figures["transactions_per_min"]);
     for kind in figures["kinds"].as_array().into_iter().flatten() {
-        let name = kind["kind"].as_str().unwrap_or("?");
+        let name = text(&kind["kind"]);
         add(format!("{name} p50"), &kind["p50_ms"]);
         add(format!("{name} p99"), &kind["p99_ms"]);
     }
@@ -108,9 +280,13 @@ fn figures(figures: &Value) -> BTreeMap<String, f64> {
 
 fn summary(sitting: &mut Sitting, errors: &Errors) {
     let groups = [
-        ("transactions per minute", &errors.throughput, 10.0),
-        ("p50 by kind", &errors.p50, 15.0),
-        ("p99 by kind", &errors.p99, 25.0),
+        ("transactions per minute", &errors.by_true.throughput, 10.0),
+        ("p50 by kind", &errors.by_true.p50, 15.0),
+        ("p99 by kind", &errors.by_true.p99, 25.0),
+        ("transactions per minute, another number of terminals", &errors.other_terminals, 15.0),
+        ("transactions per minute, by fitted profiles", &errors.by_fits.throughput, 10.0),
+        ("p50 by kind, by fitted profiles", &errors.by_fits.p50, 15.0),
+        ("p99 by kind, by fitted profiles", &errors.by_fits.p99, 25.0),
     ];
     for (what, errors, bound) in groups {
         if errors.is_empty() {
@@ -119,7 +295,7 @@ fn summary(sitting: &mut Sitting, errors: &Errors) {
         let what = format!("{what}: median error of {} cells", errors.len());
         sitting.add(what, median(errors.clone()), "%", Target::AtMost(bound));
     }
-    let worst = errors.throughput.iter().copied().fold(0.0, f64::max);
+    let worst = errors.by_true.throughput.iter().copied().fold(0.0, f64::max);
     if worst > 0.0 {
         sitting.add("transactions per minute: worst", worst, "%", Target::AtMost(25.0));
     }

@@ -5,7 +5,7 @@ use predict::Limit;
 use report::{Axis, BarSeries, Column, Figure, Page, Section, Table, format};
 
 use super::transactions;
-use crate::prove::{By, Compared, HERE, Place};
+use crate::prove::{By, Compared, DeviceIo, HERE, Place};
 use crate::result::StudyResult;
 use crate::runs::Run;
 use crate::runs::page::{limited_by, server_section};
@@ -329,24 +329,61 @@ fn by_kind(result: &StudyResult) -> Section {
         }
     }
     let mut section = Section::new("kinds", "How long transactions take").table(table);
+    if let Some(table) = io(result) {
+        section = section.table(table);
+    }
     for place in emulated(result) {
         if let Some(run) = place.runs.last() {
-            let io: Vec<String> =
-                run.io.iter().map(|io| format!("{:.2} {}", io.requests, io.op)).collect();
             let alone = place.predicted.as_ref().map_or_else(String::new, |found| {
                 let per_min = format::count(found.figures.transactions_per_min);
                 format!(": {per_min} transactions per minute are predicted there")
             });
             section = section.paragraph(format!(
-                "{}: {} requests per transaction; its answers were at most {:.0} us late (p99), \
-                 and the emulator itself used {} of the processors, which a real device leaves \
-                 to the load{alone}.",
+                "{}: its answers were at most {:.0} us late (p99), and the emulator itself used \
+                 {} of the processors, which a real device leaves to the load{alone}.",
                 place.name,
-                io.join(", "),
                 run.lateness_us_p99.unwrap_or(0.0),
                 format::percent(place.emulator_share().unwrap_or(0.0))
             ));
         }
     }
     section
+}
+
+/// What each emulated device was asked, beside what was predicted.
+fn io(result: &StudyResult) -> Option<Table> {
+    let columns = vec![
+        Column::text("Device"),
+        Column::text("Requests"),
+        Column::number("Measured", "per transaction"),
+        Column::number("Predicted", "per transaction"),
+        Column::number("Bytes measured", ""),
+        Column::number("Bytes predicted", ""),
+    ];
+    let title = "What devices are asked, per transaction";
+    let mut table = Table::new("io-table", title, columns);
+    let dash = || format::NOTHING.to_owned();
+    let mut any = false;
+    for place in emulated(result) {
+        let Some(run) = place.runs.last() else { continue };
+        for io in run.io.iter().filter(|io| io.requests > 0.0) {
+            let predicted = place.predicted.as_ref().and_then(|found| {
+                let known = !found.io.is_empty();
+                let none = || DeviceIo { op: io.op.clone(), requests: 0.0, bytes: 0.0 };
+                let own = found.io.iter().find(|other| other.op == io.op).cloned();
+                known.then(|| own.unwrap_or_else(none))
+            });
+            any = true;
+            let bytes = |bytes: f64| if io.bytes > 0.0 { format::bytes(bytes) } else { dash() };
+            table = table.row([
+                name(place),
+                io.op.clone(),
+                format!("{:.3}", io.requests),
+                predicted.as_ref().map_or_else(dash, |own| format!("{:.3}", own.requests)),
+                bytes(io.bytes),
+                predicted.map_or_else(dash, |own| bytes(own.bytes)),
+            ]);
+        }
+    }
+    any.then_some(table)
 }

@@ -64,6 +64,23 @@ pub struct DeviceIo {
     pub bytes: f64,
 }
 
+impl DeviceIo {
+    /// Sums of each operation, in the order in which they come.
+    fn by_op(all: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut sums: Vec<Self> = Vec::new();
+        for one in all {
+            match sums.iter_mut().find(|sum| sum.op == one.op) {
+                Some(sum) => {
+                    sum.requests += one.requests;
+                    sum.bytes += one.bytes;
+                }
+                None => sums.push(one),
+            }
+        }
+        sums
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -109,8 +126,8 @@ pub struct Place {
     pub runs: Vec<Run>,
     /// What the predictor said, from the capture at [`HERE`].
     pub predicted: Option<Predicted>,
-    /// The same on processors that are slower by what the emulator used of them: what the runs are
-    /// compared with. A real device leaves all of them to the load.
+    /// The same of an engine in virtual time, on processors that are slower by what the emulator
+    /// used of them: what its runs are compared with.
     pub beside_emulator: Option<Figures>,
     /// Why it said nothing.
     pub not_predicted: Option<String>,
@@ -136,6 +153,9 @@ pub struct Predicted {
     pub transactions_per_min_interval: Option<(f64, f64)>,
     /// What the time of a transaction goes to, largest first; empty where it is not known.
     pub limits: Vec<Limit>,
+    /// What the devices would be asked; empty where it is not known.
+    #[serde(default)]
+    pub io: Vec<DeviceIo>,
     /// What answered.
     #[serde(default)]
     pub by: By,
@@ -278,14 +298,12 @@ impl Figures {
 /// What is kept of a run; `emulated` are its devices.
 pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Run {
     let transactions = (result.transactions_per_s * (result.measured_s + result.warmup_s)).max(1.0);
-    let mut io: Vec<DeviceIo> = Vec::new();
-    for op in emulated.iter().flat_map(|served| &served.ops) {
-        let (requests, bytes) = (op.requests as f64 / transactions, op.bytes as f64 / transactions);
-        match io.iter_mut().find(|sum| sum.op == op.op) {
-            Some(sum) => (sum.requests, sum.bytes) = (sum.requests + requests, sum.bytes + bytes),
-            None => io.push(DeviceIo { op: op.op.clone(), requests, bytes }),
-        }
-    }
+    let io = emulated.iter().flat_map(|served| &served.ops).map(|op| DeviceIo {
+        op: op.op.clone(),
+        requests: op.requests as f64 / transactions,
+        bytes: op.bytes as f64 / transactions,
+    });
+    let io = DeviceIo::by_op(io);
     let mut warnings = result.warnings.clone();
     warnings.extend(emulated.iter().flat_map(|served| served.warnings.clone()));
     Run {

@@ -6,25 +6,24 @@ use std::path::Path;
 use ::predict::{Prediction, Question};
 use events::Quiet;
 
-use super::{By, Figures, KindFigures, Place, Predicted};
+use super::{By, DeviceIo, Figures, KindFigures, Place, Predicted};
 use crate::Error;
 use crate::host_stack::Devices;
 use crate::predictions::{ask, here, read_run};
 use crate::profiles::read_device;
 
-/// What the load that was captured as `prefix` does at a place, on processors this many times as
-/// fast.
+/// What the load that was captured as `prefix` does at a place.
 ///
 /// # Errors
 /// A capture or a profile that cannot be read, or that nothing can be predicted from.
-pub(super) fn at(prefix: &Path, place: &Place, speed: f64) -> Result<Option<Predicted>, Error> {
+pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Error> {
     let run = read_run(prefix)?;
     if place.profile.is_empty() {
         return Ok(Some(answer(&here(prefix)?)));
     }
     // As it is measured: from empty caches and for as long, where that was seen.
     let from_start = run.server.is_none_or(|server| server.start.is_some());
-    let question = Question { from_start, speed: Some(speed), ..Question::default() };
+    let question = Question { from_start, ..Question::default() };
     in_virtual_time(prefix, place, question)
 }
 
@@ -57,6 +56,11 @@ fn answer(found: &Prediction) -> Predicted {
         figures: Figures { transactions_per_min: found.per_min, kinds: kinds.collect() },
         transactions_per_min_interval: Some((found.per_min_low, found.per_min_high)),
         limits: found.limits.clone(),
+        io: DeviceIo::by_op(found.io.iter().map(|io| DeviceIo {
+            op: io.op.clone(),
+            requests: io.requests,
+            bytes: io.bytes,
+        })),
         by: By::Capture,
     }
 }

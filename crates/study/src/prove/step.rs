@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use capture::sqlite::IoMode;
+use emulate::Awake;
 use events::Warning;
 use oltp::OltpResult;
 use rustix::fs::{FlockOperation, flock};
@@ -81,6 +82,9 @@ pub(crate) struct Workshop<'a> {
     program: PathBuf,
     /// Whether the log has a directory of its own.
     log_apart: bool,
+    /// An emulator keeps processors from sleeping; the load here and its capture must not differ
+    /// from its runs in that.
+    _awake: Option<Awake>,
 }
 
 /// A process that is ended when it is dropped.
@@ -122,7 +126,7 @@ impl<'a> Workshop<'a> {
         };
         open_to_all(run.path())?;
         let log_apart = study.scenario.iter().any(|scenario| scenario.log.is_some());
-        Ok(Self { run, study, program, log_apart })
+        Ok(Self { run, study, program, log_apart, _awake: Awake::keep() })
     }
 
     /// Names of the directories in use.
@@ -339,42 +343,36 @@ impl<'a> Workshop<'a> {
         place: &Place,
         watch: &Watch<'_>,
     ) -> Result<Option<Predicted>, Error> {
-        self.predict_at(place, 1.0, watch)
-    }
-
-    /// The same with the processors that emulators leave, where they ran.
-    pub(crate) fn beside_emulator(
-        &self,
-        place: &Place,
-        watch: &Watch<'_>,
-    ) -> Result<Option<Figures>, Error> {
-        let Some(share) = place.emulator_share() else { return Ok(None) };
-        let found = self.predict_at(place, 1.0 - share.clamp(0.0, 0.9), watch)?;
-        Ok(found.map(|found| found.figures))
-    }
-
-    fn predict_at(
-        &self,
-        place: &Place,
-        speed: f64,
-        watch: &Watch<'_>,
-    ) -> Result<Option<Predicted>, Error> {
-        let Some(found) = super::predict::at(&self.captured(), place, speed)? else {
-            return Ok(None);
-        };
+        let Some(found) = super::predict::at(&self.captured(), place)? else { return Ok(None) };
         if !self.can_be_run_in_virtual_time(place) {
             return Ok(Some(found));
         }
         // The engine does on the device what the templates of a capture can only say again; what
         // its time goes to they alone know.
-        let Some(result) = self.run_in_virtual_time(place, speed, watch)? else { return Ok(None) };
-        let figures = Figures::of(&result);
+        let Some(figures) = self.run_in_virtual_time(place, 1.0, watch)? else { return Ok(None) };
         Ok(Some(Predicted {
             figures,
             transactions_per_min_interval: None,
+            io: Vec::new(),
             by: By::Engine,
             ..found
         }))
+    }
+
+    /// The same of the engine on processors of which emulators used their share, where they ran:
+    /// in virtual time no system call computes anything. A capture has the calls of the host in its
+    /// accounts, which an emulated device does not ask for.
+    pub(crate) fn beside_emulator(
+        &self,
+        place: &Place,
+        watch: &Watch<'_>,
+    ) -> Result<Option<Figures>, Error> {
+        match place.emulator_share() {
+            Some(share) if self.can_be_run_in_virtual_time(place) => {
+                self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// SQLite is a library; past the page cache its VFS is all that it needs of a machine.
@@ -391,7 +389,7 @@ impl<'a> Workshop<'a> {
         place: &Place,
         speed: f64,
         watch: &Watch<'_>,
-    ) -> Result<Option<OltpResult>, Error> {
+    ) -> Result<Option<Figures>, Error> {
         self.restore()?;
         let times = self.times();
         let times = times.each_ref().map(String::as_str);
@@ -401,7 +399,8 @@ impl<'a> Workshop<'a> {
         if let Some(host) = &host {
             more.extend(["--host", host]);
         }
-        self.run_load(times, &more, &format!("predicting the load on {}", place.name), watch)
+        let what = format!("predicting the load on {}", place.name);
+        Ok(self.run_load(times, &more, &what, watch)?.map(|result| Figures::of(&result)))
     }
 
     /// A host stack as the file that commands take.

@@ -88,11 +88,11 @@ fn killed_on_an_emulated_volume_it_goes_on_to_the_same_page() {
     let flushes = volume["runs"][0]["io"].as_array().unwrap().iter().find(|io| io["op"] == "flush");
     assert!(flushes.unwrap()["requests"].as_f64().unwrap() > 0.0, "{volume}");
     assert_eq!(disk["runs"], serde_json::json!([]), "it is only predicted");
-    check_predictions(here, disk, &run_dir);
+    check_predictions([here, volume, disk], &run_dir);
 }
 
 /// What is predicted of the same transactions, where the capture could be had.
-fn check_predictions(here: &Value, disk: &Value, run_dir: &std::path::Path) {
+fn check_predictions([here, volume, disk]: [&Value; 3], run_dir: &std::path::Path) {
     if !run_dir.join("captured-logical.parquet").exists() {
         return println!("skipped: the kernel's tracepoints cannot be used");
     }
@@ -103,8 +103,22 @@ fn check_predictions(here: &Value, disk: &Value, run_dir: &std::path::Path) {
     let limits = disk["predicted"]["limits"].as_array().unwrap();
     let flush = limits.iter().find(|limit| limit["what"] == "log flush");
     assert!(flush.is_some_and(|limit| limit["share"].as_f64().unwrap() > 0.25), "{disk}");
+    // Flushes of the log are most of what is asked; as many are predicted, by half.
+    let flushes = |of: &Value| {
+        let io = of["io"].as_array().unwrap().iter().find(|io| io["op"] == "flush");
+        io.and_then(|io| io["requests"].as_f64()).unwrap()
+    };
+    let ratio = flushes(&volume["predicted"]) / flushes(&volume["runs"][0]);
+    assert!((0.5..2.0).contains(&ratio), "flushes predicted over measured: {ratio}; {volume}");
     let page = fs::read_to_string(run_dir.join("report.html")).unwrap();
-    for word in ["Limited by", "log flush", "Really run", "hgst-hds72107", "The server"] {
+    for word in [
+        "What devices are asked",
+        "Limited by",
+        "log flush",
+        "Really run",
+        "hgst-hds72107",
+        "The server",
+    ] {
         assert!(page.to_lowercase().contains(&word.to_lowercase()), "no '{word}' on the page");
     }
 }

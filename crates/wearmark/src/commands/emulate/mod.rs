@@ -21,6 +21,7 @@ use orders::Orders;
 
 use crate::cli::{Emulate, EmulateOrder};
 use crate::failure::Advice;
+use crate::signals;
 
 const STAGE: &str = "emulate";
 /// Pace of looking whether to end.
@@ -46,6 +47,7 @@ pub fn run(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
 }
 
 fn serve_devices(arguments: &Emulate, context: &Context) -> anyhow::Result<Outcome> {
+    signals::stand_before_others();
     let mut orders = Orders::new(arguments.no_cache, arguments.seed);
     let options = Options {
         spin: arguments.spin,
