@@ -162,8 +162,9 @@ fn devices(result: &StudyResult) -> Section {
             "The load really ran at every place with a measured figure, on an emulated device of \
              that profile, each time from the same copy of the database. Rounds went through the \
              places forwards and backwards in turns. A/A is the spread of the runs at one place \
-             over their median: no error below it means anything. Predictions beside a measured \
-             figure are for the processors that the emulator left to the load.",
+             over their median: no error below it means anything. Where that was allowed, idle \
+             processors polled instead of sleeping in all of these runs, so that places differ by \
+             their devices alone.",
         )
         .figure(figure)
         .table(rank_table(&places))
