@@ -51,6 +51,11 @@ pub struct PlannedBurst {
 const LONGER: f64 = 5.0;
 
 impl PlannedBurst {
+    /// Seconds that it takes, the pause included.
+    pub fn expected_s(&self) -> f64 {
+        self.pause_s + self.seconds
+    }
+
     /// The same after a longer pause, where the one before was too short.
     pub fn after(&self, first: &Burst) -> Option<Self> {
         let again = Self { pause_s: LONGER * self.pause_s, ..*self };
@@ -308,7 +313,7 @@ impl Plan {
         if let Some(burst) = &self.burst {
             steps.push(Step {
                 name: format!("{} after a pause", name(&burst.cell)),
-                expected_s: burst.pause_s + burst.seconds,
+                expected_s: burst.expected_s(),
                 writes_bytes: (burst.seconds * EXPECTED_RATE_PER_S) as u64
                     * u64::from(burst.cell.size_bytes),
             });

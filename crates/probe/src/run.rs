@@ -258,13 +258,11 @@ impl<D: Device> Session<'_, D> {
     /// Writes after a pause, and again after a longer one where a cache did not become empty.
     fn burst(&mut self) -> Result<(), Error> {
         let mut next = self.plan.burst.filter(|_| !self.interrupted);
-        if let Some(planned) = &next {
-            self.done_s += planned.pause_s + planned.seconds;
-        }
         while let Some(planned) = next.take() {
             let Some(burst) = self.after_pause(&planned)? else { return Ok(()) };
             if self.burst.is_none() {
                 next = planned.after(&burst);
+                self.planned_s += next.as_ref().map_or(0.0, PlannedBurst::expected_s);
             }
             self.burst = Some(burst);
         }
@@ -274,14 +272,19 @@ impl<D: Device> Session<'_, D> {
     /// Leaves the device alone, then writes; none where the user stopped it.
     fn after_pause(&mut self, planned: &PlannedBurst) -> Result<Option<Burst>, Error> {
         let name = format!("{} after a pause", plan::name(&planned.cell));
+        let step_s = planned.expected_s();
         self.settle(&planned.cell)?;
         let began_ns = clock::now_ns();
-        let left_s = || planned.pause_s - (clock::now_ns() - began_ns) as f64 / 1e9;
-        while left_s() > 0.0 {
-            if !self.watch(0.0, 0.0, &name) {
+        loop {
+            let passed_s = (clock::now_ns() - began_ns) as f64 / 1e9;
+            if !self.watch(step_s, passed_s.min(planned.pause_s) / step_s, &name) {
                 return Ok(None);
             }
-            std::thread::sleep(PAUSE_STEP.min(Duration::from_secs_f64(left_s().max(0.0))));
+            if passed_s >= planned.pause_s {
+                break;
+            }
+            let left = Duration::from_secs_f64(planned.pause_s - passed_s);
+            std::thread::sleep(PAUSE_STEP.min(left));
         }
         let options = CellOptions {
             range_bytes: self.info.range_bytes,
@@ -293,7 +296,10 @@ impl<D: Device> Session<'_, D> {
         };
         let started_s = self.spent_before_s + self.elapsed_s();
         let device = self.device;
-        let run = cell::run(device, &planned.cell, &options, &mut |_| self.watch(0.0, 0.0, &name))?;
+        let run = cell::run(device, &planned.cell, &options, &mut |share| {
+            self.watch(step_s, (planned.pause_s + share * planned.seconds) / step_s, &name)
+        })?;
+        self.done_s += step_s;
         if self.interrupted {
             return Ok(None);
         }

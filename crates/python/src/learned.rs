@@ -55,7 +55,8 @@ impl Fit {
 #[pyo3(signature = (old, new, *, bound=0.05))]
 pub fn compare(py: Python<'_>, old: PathBuf, new: PathBuf, bound: f64) -> PyResult<Py<PyAny>> {
     let figures = without_lock(py, |_| {
-        let (old, new) = study::checks::read(&old, &new).map_err(raise)?;
+        let (old, new) =
+            study::checks::read(&old, &new, formats::Stop::default()).map_err(raise)?;
         Ok(study::verdict::compare(&old, &new, bound))
     })?;
     let found = PyDict::new(py);

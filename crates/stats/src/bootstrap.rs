@@ -7,8 +7,7 @@
 //! bootstrap of Politis and Romano, 1992).
 //!
 //! Every interval is two-sided, at [`CONFIDENCE`] unless told otherwise. The same seed gives the
-//! same interval. Tested for
-//! coverage on distributions whose true value is known.
+//! same interval. Tested for coverage on distributions whose true value is known.
 
 use serde::{Deserialize, Serialize};
 

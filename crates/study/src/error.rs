@@ -175,6 +175,12 @@ pub enum Error {
         /// What it said.
         cause: String,
     },
+    /// Runs of two states that would be kept in one place.
+    #[error("{}: it cannot keep the runs of both states", path.display())]
+    OneDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A command of a repeated comparison gave no result.
     #[error("{command}: {cause}")]
     Repeated {
@@ -299,6 +305,7 @@ impl Hint for Error {
                  it"
             }
             Self::Repeated { .. } => REPEATED_HINT,
+            Self::OneDirectory { .. } => "name two directories, one for each state",
             Self::NoSpace { .. } => {
                 "free some space, name another disk with --runs DIR, or lower warehouses and range \
                  in the study file"

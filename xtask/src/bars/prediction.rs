@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::tools::{folder, median, program, timed};
-use super::{Sitting, Target};
+use super::{Sitting, Target, page};
 
 const SYSTEMS: [&str; 3] = ["sqlite", "postgresql", "mariadb"];
 const LOADS: [(&str, &[&str]); 2] =
@@ -255,7 +255,8 @@ fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut ByFigur
             let error = (predicted / middle - 1.0) * 100.0;
             errors.push(figure, error);
             let floor = spread / middle * 100.0;
-            let what = format!("{name} on {device}: {figure} of {middle:.4} (A/A {floor:.0} %)");
+            let middle = page::figure(middle);
+            let what = format!("{name} on {device}: {figure} of {middle} (A/A {floor:.0} %)");
             sitting.add(what, error, "%", Target::Within(-25.0, 25.0));
         }
     }

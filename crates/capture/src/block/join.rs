@@ -6,8 +6,8 @@
 //! queue has one at a time (`blk_flush_queue`), and one whose completion was missed, as when the
 //! two tracepoints are switched on one after the other, would take that of the next, and so on to
 //! the end of the capture. Where several queues have one each, sums are right and single times are
-//! not.
-//! Zero-length completions of a write are the flush machinery's own bookkeeping and issue nothing.
+//! not. Zero-length completions of a write are the flush machinery's own bookkeeping and issue
+//! nothing.
 //!
 //! Invariants: each issue is paired at most once; requests come out sorted by issue time. Tested
 //! on hand-made sequences.

@@ -142,7 +142,8 @@ pub fn of_trace(trace: &Trace) -> Option<Side> {
     let service = trace.service.as_deref()?;
     let mut figures = Vec::new();
     for op in Op::ALL {
-        let own = (0..trace.count()).filter(|&at| trace.op[at] == op);
+        // Zero is what formats give where a recording does not say.
+        let own = (0..trace.count()).filter(|&at| trace.op[at] == op && service[at] > 0);
         let times: Vec<u64> = own.map(|at| service[at]).collect();
         if times.is_empty() {
             continue;
@@ -164,7 +165,7 @@ pub fn of_trace(trace: &Trace) -> Option<Side> {
         figures.push(figure("p50", all.quantile(0.5) as f64 / 1e3));
         figures.push(figure("p99", p99).scatter(scatter));
     }
-    Some(Side { kind: "traces".to_owned(), figures })
+    (!figures.is_empty()).then(|| Side { kind: "traces".to_owned(), figures })
 }
 
 /// Of predictions. Those from one capture differ by device and question alone; those from two by

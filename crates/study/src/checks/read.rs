@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fit::measurement::Measurements;
-use formats::ReadOptions;
+use formats::{ReadOptions, Stop};
 use oltp::OltpResult;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -36,9 +36,9 @@ enum Found {
 ///
 /// # Errors
 /// A path that cannot be read, is no result, or holds results of several kinds; sides of different
-/// kinds.
-pub fn read(old: &Path, new: &Path) -> Result<(Side, Side), Error> {
-    let (before, after) = (find(old)?, find(new)?);
+/// kinds; where `stop` ends the reading of a trace.
+pub fn read(old: &Path, new: &Path, stop: Stop) -> Result<(Side, Side), Error> {
+    let (before, after) = (find(old, stop)?, find(new, stop)?);
     let same = match (&before, &after) {
         (Found::Predictions(one), Found::Predictions(other)) => share_capture(one, other),
         _ => false,
@@ -67,16 +67,16 @@ pub fn same_kind(old: &Side, new: &Side) -> Result<(), Error> {
 }
 
 /// Reads one result.
-pub(super) fn one(path: &Path) -> Result<Side, Error> {
-    Ok(match find(path)? {
+pub(super) fn one(path: &Path, stop: Stop) -> Result<Side, Error> {
+    Ok(match find(path, stop)? {
         Found::Side(side) => side,
         Found::Predictions(all) => of_predictions(&all),
     })
 }
 
-fn find(path: &Path) -> Result<Found, Error> {
+fn find(path: &Path, stop: Stop) -> Result<Found, Error> {
     if !path.is_dir() {
-        return file(path);
+        return file(path, stop);
     }
     if path.join(CONFIG).exists() {
         return run_directory(path).map(Found::Side);
@@ -92,7 +92,7 @@ fn find(path: &Path) -> Result<Found, Error> {
     inside.sort();
     let mut all: Option<Side> = None;
     for path in inside {
-        let more = one(&path)?;
+        let more = one(&path, stop)?;
         match &mut all {
             Some(side) if side.kind != more.kind => {
                 return Err(Error::Unlike { old: side.kind.clone(), new: more.kind });
@@ -139,9 +139,9 @@ fn run_directory(path: &Path) -> Result<Side, Error> {
 }
 
 /// A file of some kind, recognised by its fields.
-fn file(path: &Path) -> Result<Found, Error> {
+fn file(path: &Path, stop: Stop) -> Result<Found, Error> {
     if !begins_as_json(path)? {
-        return trace(path).map(Found::Side);
+        return trace(path, stop).map(Found::Side);
     }
     let text = fs::read(path).map_err(Error::io(path, "read"))?;
     let value: Value =
@@ -179,8 +179,9 @@ fn begins_as_json(path: &Path) -> Result<bool, Error> {
 }
 
 /// A trace of any format, by the times that it holds.
-fn trace(path: &Path) -> Result<Side, Error> {
-    let read = formats::read(path, &ReadOptions::default()).map_err(Error::Trace)?;
+fn trace(path: &Path, stop: Stop) -> Result<Side, Error> {
+    let options = ReadOptions { stop, ..ReadOptions::default() };
+    let read = formats::read(path, &options).map_err(Error::Trace)?;
     of_trace(&read.trace).ok_or_else(|| {
         bad(path, "the trace holds no response times, and nothing else of it can get worse")
     })
@@ -195,47 +196,19 @@ mod tests {
     use trace::{Op, Request, Trace};
     use units::{Bytes, Nanos};
 
+    use super::super::fixtures::probe;
     use super::*;
     use crate::verdict::{Verdict, Whole, compare, whole};
-
-    /// A probe of one cell with 20 windows around `iops`, and 2,000 requests of 1 or 2 ms.
-    fn probe(iops: f64) -> String {
-        let windows: Vec<Value> = (0..20)
-            .map(|at| {
-                let iops = iops * (1.0 + 0.01 * f64::from(at % 5 - 2));
-                serde_json::json!({ "at_s": at, "iops": iops, "p99_ns": 1 })
-            })
-            .collect();
-        let service = serde_json::json!({
-            "count": 2000, "mean_ns": 1.1e6, "min_ns": 1_000_000, "max_ns": 2_000_000,
-            "buckets": [[1_000_000, 1800], [2_000_000, 200]],
-        });
-        serde_json::json!({
-            "schema": 1,
-            "target": { "path": "x", "kind": "file", "range_bytes": 4096,
-                        "logical_block_bytes": 512, "facts": {} },
-            "cells": [{
-                "cell": { "order": "random", "read_share": 1.0, "size_bytes": 4096, "depth": 1,
-                          "durability": "none", "arrival": "closed" },
-                "started_s": 0.0, "elapsed_s": 1.0, "requests": iops as u64, "bytes": 1,
-                "cpu_user_ns": 1.0, "cpu_system_ns": 1.0,
-                "classes": [{ "op": "read", "service": service, "response": service }],
-                "windows": windows, "steady": null, "warnings": [],
-            }],
-            "warnings": [],
-        })
-        .to_string()
-    }
 
     #[test]
     fn a_probe_that_collapsed_regressed_and_an_equal_one_proves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         for (name, iops) in [("a.json", 1000.0), ("b.json", 400.0)] {
-            fs::write(path(name), probe(iops)).unwrap();
+            fs::write(path(name), probe(iops, 20)).unwrap();
         }
         let found = |new: &str| {
-            let (old, new) = read(&path("a.json"), &path(new)).unwrap();
+            let (old, new) = read(&path("a.json"), &path(new), Stop::default()).unwrap();
             compare(&old, &new, 0.05)
         };
         let worse = found("b.json");
@@ -250,9 +223,9 @@ mod tests {
     fn files_of_a_directory_are_runs_and_three_of_them_prove_sameness() {
         let dir = tempfile::tempdir().unwrap();
         for (name, iops) in [("1.json", 1000.0), ("2.json", 1001.0), ("3.json", 999.0)] {
-            fs::write(dir.path().join(name), probe(iops)).unwrap();
+            fs::write(dir.path().join(name), probe(iops, 20)).unwrap();
         }
-        let (old, new) = read(dir.path(), dir.path()).unwrap();
+        let (old, new) = read(dir.path(), dir.path(), Stop::default()).unwrap();
         assert_eq!(old.figures[0].values, [1000.0, 1001.0, 999.0]);
         assert_eq!(whole(&compare(&old, &new, 0.05)), Whole::NoRegression);
     }
@@ -265,7 +238,9 @@ mod tests {
             let due = Nanos(at * 1_000_000);
             let (offset, len) = (Bytes(0), 4096);
             trace.push(Request { due, offset, len, op: Op::Read, stream: 0 });
-            trace.service.get_or_insert_default().push(us * 1000 + at * 7919 % 997);
+            // Of every fourth one the recording does not say.
+            let ns = if at % 4 == 0 { 0 } else { us * 1000 + at * 7919 % 997 };
+            trace.service.get_or_insert_default().push(ns);
         }
         formats::own::write(&trace, path).unwrap();
     }
@@ -277,13 +252,14 @@ mod tests {
         requests(&path("a.parquet"), 100);
         requests(&path("b.parquet"), 120);
         let found = |new: &str| {
-            let (old, new) = read(&path("a.parquet"), &path(new)).unwrap();
+            let (old, new) = read(&path("a.parquet"), &path(new), Stop::default()).unwrap();
             compare(&old, &new, 0.05)
         };
         let worse = found("b.parquet");
         let names: Vec<&str> = worse.iter().map(|figure| figure.figure.as_str()).collect();
         assert_eq!(names, ["mean of read", "p50 of read", "p99 of read"]);
         assert_eq!(worse[0].verdict, Verdict::Regressed, "{worse:?}");
+        assert!((worse[0].old / 100.5 - 1.0).abs() < 0.005, "{worse:?}");
         assert!((worse[0].ratio.unwrap().ratio - 1.2).abs() < 0.005, "{worse:?}");
         assert_eq!(whole(&found("a.parquet")), Whole::NoVerdict);
     }
@@ -294,12 +270,12 @@ mod tests {
         let path = dir.path().join("x.json");
         let told = |text: &str| {
             fs::write(&path, text).unwrap();
-            read(&path, &path).unwrap_err().to_string()
+            read(&path, &path, Stop::default()).unwrap_err().to_string()
         };
         assert!(told("{}").contains("x.json: not a valid result to compare: it is none of"));
         assert!(told("[").contains("x.json: not a valid result to compare: EOF"));
         fs::remove_file(&path).unwrap();
-        let empty = read(dir.path(), dir.path()).unwrap_err().to_string();
+        let empty = read(dir.path(), dir.path(), Stop::default()).unwrap_err().to_string();
         assert!(empty.contains("holds no run directory and no file"), "{empty}");
     }
 }

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use events::{Ending, Event, Sink, Step};
+use formats::Stop;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stats::bootstrap::CONFIDENCE;
 
@@ -22,7 +23,7 @@ use crate::Error;
 use crate::verdict::{Compared, RUNS_MIN, Side, Whole, compare_at, whole};
 
 /// Names the file that a command writes its result to.
-pub const RESULT_VARIABLE: &str = "WEARMARK_RESULT";
+const RESULT_VARIABLE: &str = "WEARMARK_RESULT";
 
 const STAGE: &str = "compare";
 /// Pace of looking whether a command has ended.
@@ -41,6 +42,8 @@ pub struct Repeat<'a> {
     pub most: u32,
     /// Share by which a figure may worsen.
     pub bound: f64,
+    /// Ends the reading of a result.
+    pub stop: Stop,
 }
 
 /// What that came to.
@@ -61,17 +64,23 @@ pub struct Repeated {
 /// Runs both commands in turns until the figures that decide are proven one way or the other.
 ///
 /// # Errors
-/// A directory that cannot be written to; a command that fails or leaves no result; results of
-/// different kinds.
+/// A directory that cannot be written to; one and the same for both; a command that fails or leaves
+/// no result; results of different kinds.
 pub fn repeat(asked: &Repeat<'_>, sink: &dyn Sink) -> Result<Repeated, Error> {
-    for directory in asked.directories {
+    // Commands may work in a directory of their own: the result's path holds anywhere.
+    let absolute = |directory: &Path| {
         fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
+        directory.canonicalize().map_err(Error::io(directory, "find"))
+    };
+    let directories = [absolute(asked.directories[0])?, absolute(asked.directories[1])?];
+    if directories[0] == directories[1] {
+        return Err(Error::OneDirectory { path: asked.directories[0].to_owned() });
     }
     let started = Instant::now();
     let expected_s = 0.0;
     let step = |pair| Step { name: format!("pair {pair}"), expected_s, writes_bytes: 0 };
     sink.emit(Event::Plan { stage: STAGE.to_owned(), steps: (1..=asked.most).map(step).collect() });
-    let found = pairs(asked, sink);
+    let found = pairs(asked, &directories, sink);
     let ending = match &found {
         Ok(Repeated { interrupted: true, .. }) => Ending::Interrupted,
         Ok(_) => Ending::Complete,
@@ -82,7 +91,11 @@ pub fn repeat(asked: &Repeat<'_>, sink: &dyn Sink) -> Result<Repeated, Error> {
     found
 }
 
-fn pairs(asked: &Repeat<'_>, sink: &dyn Sink) -> Result<Repeated, Error> {
+fn pairs(
+    asked: &Repeat<'_>,
+    directories: &[PathBuf; 2],
+    sink: &dyn Sink,
+) -> Result<Repeated, Error> {
     let looks = looks(asked.most);
     let confidence = 1.0 - (1.0 - CONFIDENCE) / looks.len().max(1) as f64;
     let mut sides: [Option<Side>; 2] = [None, None];
@@ -97,7 +110,7 @@ fn pairs(asked: &Repeat<'_>, sink: &dyn Sink) -> Result<Repeated, Error> {
         let order = if pair % 2 == 1 { [0, 1] } else { [1, 0] };
         let mut both: [Option<Side>; 2] = [None, None];
         for at in order {
-            let path = asked.directories[at].join(format!("pair-{pair:03}.json"));
+            let path = directories[at].join(format!("pair-{pair:03}.json"));
             tell(asked, pair, at, sink);
             if !path.exists() && !run(asked.commands[at], &path, sink)? {
                 found.interrupted = true;
@@ -105,7 +118,7 @@ fn pairs(asked: &Repeat<'_>, sink: &dyn Sink) -> Result<Repeated, Error> {
             if found.interrupted {
                 break;
             }
-            both[at] = Some(one(&path)?);
+            both[at] = Some(one(&path, asked.stop)?);
         }
         // A pair that was cut short would stand beside nothing.
         if let [Some(old), Some(new)] = both {
@@ -224,6 +237,7 @@ mod tests {
 
     use events::Quiet;
 
+    use super::super::fixtures::probe;
     use super::*;
     use crate::verdict::Verdict;
 
@@ -234,32 +248,11 @@ mod tests {
             "echo {name} >> {0}/order\n\
              cat > \"$WEARMARK_RESULT\" <<END\n{1}\nEND\n",
             directory.display(),
-            result(iops)
+            // Without windows only runs tell how it scatters.
+            probe(iops, 0)
         );
         fs::write(&script, text).unwrap();
         format!("sh {}", script.display())
-    }
-
-    /// A probe of one cell without windows, so that only runs tell how it scatters.
-    fn result(iops: f64) -> String {
-        let service = serde_json::json!({
-            "count": 2, "mean_ns": 1.0, "min_ns": 1, "max_ns": 1, "buckets": [[1, 2]],
-        });
-        serde_json::json!({
-            "schema": 1,
-            "target": { "path": "x", "kind": "file", "range_bytes": 4096,
-                        "logical_block_bytes": 512, "facts": {} },
-            "cells": [{
-                "cell": { "order": "random", "read_share": 1.0, "size_bytes": 4096, "depth": 1,
-                          "durability": "none", "arrival": "closed" },
-                "started_s": 0.0, "elapsed_s": 1.0, "requests": iops as u64, "bytes": 1,
-                "cpu_user_ns": 1.0, "cpu_system_ns": 1.0,
-                "classes": [{ "op": "read", "service": service, "response": service }],
-                "windows": [], "steady": null, "warnings": [],
-            }],
-            "warnings": [],
-        })
-        .to_string()
     }
 
     fn asked<'a>(
@@ -272,6 +265,7 @@ mod tests {
             directories: [&directories[0], &directories[1]],
             most,
             bound: 0.05,
+            stop: Stop::default(),
         }
     }
 

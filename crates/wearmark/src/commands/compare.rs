@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use formats::Stop;
 use serde::Serialize;
 use stats::bootstrap::CONFIDENCE;
 use study::checks::{Repeat, Repeated, csv, headline, junit, markdown, read, repeat, rows};
@@ -12,6 +13,7 @@ use study::verdict::{Compared, Side, Whole, compare, whole};
 use super::{Context, Outcome, output};
 use crate::cli::Compare;
 use crate::failure::Advice;
+use crate::view::CANCELLED;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -31,7 +33,7 @@ struct Report<'a> {
 pub fn run(arguments: &Compare, context: &Context) -> anyhow::Result<Outcome> {
     check_bound(arguments.bound)?;
     let Some(most) = arguments.repeat_until else {
-        let (old, new) = read(&arguments.old, &arguments.new)?;
+        let (old, new) = read(&arguments.old, &arguments.new, Stop::on(&CANCELLED))?;
         let compared = compare(&old, &new, arguments.bound);
         let (kind, confidence) = (old.kind, CONFIDENCE);
         let told = Repeated { kind, compared, pairs: 0, confidence, interrupted: false };
@@ -43,6 +45,7 @@ pub fn run(arguments: &Compare, context: &Context) -> anyhow::Result<Outcome> {
         directories: [&arguments.old, &arguments.new],
         most,
         bound: arguments.bound,
+        stop: Stop::on(&CANCELLED),
     };
     let repeated = repeat(&asked, &context.view)?;
     if repeated.interrupted && repeated.compared.is_empty() {

@@ -129,6 +129,8 @@ fn commands_are_repeated_until_there_is_a_verdict() {
     assert_eq!(run(dir.path(), &same).code, Some(0));
     let fails = ["compare", "e", "f", "--repeat-until", "8", "--run", "false", "true"];
     refused(dir.path(), &fails, "false: exit status: 1; it said: nothing");
+    let both = ["compare", "old", "./old", "--repeat-until", "8", "--run", &fast, &fast];
+    refused(dir.path(), &both, "old: it cannot keep the runs of both states");
     let lacks = run(dir.path(), &["compare", "old", "new", "--repeat-until", "8"]);
     assert!(lacks.code == Some(2) && lacks.err.contains("--run <OLD_COMMAND>"), "{lacks:?}");
 }
