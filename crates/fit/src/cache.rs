@@ -100,7 +100,7 @@ fn of_cell(cell: &CellResult, what: &str) -> Option<Found> {
 
 /// Windows of the fast plateau, its rate and that of the slow one.
 fn plateaus(windows: &[Window]) -> Option<(usize, f64, f64)> {
-    let logs: Vec<f64> = windows.iter().map(|window| window.iops.max(1e-3).ln()).collect();
+    let logs = logs(windows);
     let count = logs.len();
     if count < 2 * FEWEST_WINDOWS {
         return None;
@@ -120,6 +120,14 @@ fn plateaus(windows: &[Window]) -> Option<(usize, f64, f64)> {
     let fast = stats::quantile::quantile_sorted_f64(&first, 0.5).exp();
     let slow = mean(&logs[split..]).exp();
     (fast > 2.0 * slow && within(split) < 0.2 * total).then_some((split, fast, slow))
+}
+
+/// Logarithms of the rates. A window in which nothing ended tells only that less was done than in
+/// any other: it counts as half the least of these, since one stall is no third speed.
+fn logs(windows: &[Window]) -> Vec<f64> {
+    let rates = windows.iter().map(|window| window.iops);
+    let least = rates.clone().filter(|rate| *rate > 0.0).fold(f64::INFINITY, f64::min);
+    rates.map(|rate| if rate > 0.0 { rate.ln() } else { (least / 2.0).ln() }).collect()
 }
 
 /// Puts the cache into `profile`: its writes take the slow time behind it, and the distributions of
@@ -164,4 +172,25 @@ pub(super) fn apply(profile: &mut Profile, found: &Found) {
         durable_streams: Vec::new(),
         destage_depth: None,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(rates: &[(usize, f64)]) -> Vec<Window> {
+        let rates = rates.iter().flat_map(|(count, iops)| std::iter::repeat_n(*iops, *count));
+        let window = |(at, iops)| Window { at_s: at as f64 / 100.0, iops, p99_ns: 0 };
+        rates.enumerate().map(window).collect()
+    }
+
+    #[test]
+    fn a_window_in_which_nothing_ended_hides_no_cache() {
+        let (split, fast, slow) =
+            plateaus(&windows(&[(1, 0.0), (14, 33_800.0), (250, 2_500.0)])).unwrap();
+        assert_eq!(split, 15);
+        assert!((fast - 33_800.0).abs() < 1.0 && (slow - 2_500.0).abs() < 1.0, "{fast} {slow}");
+        assert_eq!(plateaus(&windows(&[(10, 0.0)])), None);
+        assert_eq!(plateaus(&windows(&[(1, 0.0), (200, 2_500.0)])), None);
+    }
 }

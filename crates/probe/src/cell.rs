@@ -167,6 +167,7 @@ pub fn distribution(histogram: &Histogram) -> Distribution {
 struct Recorder {
     ops: [Option<Box<Times>>; 4],
     windows: Vec<Histogram>,
+    begin_ns: u64,
     start_ns: u64,
     end_ns: u64,
     window_ns: u64,
@@ -181,9 +182,11 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn new(cell: &Cell, options: &CellOptions, begin_ns: u64) -> Self {
+    /// A recorder of a cell that begins now: its memory is there before, since the histograms of a
+    /// few hundred windows take longer than one of them lasts.
+    fn begin(cell: &Cell, options: &CellOptions) -> Self {
         let nanos = |seconds: f64| (seconds * 1e9).round() as u64;
-        let start_ns = begin_ns + nanos(options.warm_up_s);
+        let windows = (0..options.windows).map(|_| roomy()).collect();
         let window_ns = (nanos(options.seconds) / u64::from(options.windows)).max(1);
         let of = |wanted: bool| wanted.then(Box::<Times>::default);
         let ops = Op::ALL.map(|op| match op {
@@ -192,9 +195,12 @@ impl Recorder {
             Op::Flush => of(cell.durability == Durability::Flush && cell.read_share < 1.0),
             Op::Trim => None,
         });
+        let begin_ns = clock::now_ns();
+        let start_ns = begin_ns + nanos(options.warm_up_s);
         Self {
             ops,
-            windows: (0..options.windows).map(|_| roomy()).collect(),
+            windows,
+            begin_ns,
             start_ns,
             end_ns: start_ns + window_ns * u64::from(options.windows),
             window_ns,
@@ -371,7 +377,6 @@ fn work<D: Device>(
     let mut engine = engine?;
     let _urgency = Urgency::raise(options.realtime, false);
     realtime::short_timers();
-    let begin_ns = clock::now_ns();
     let mut pattern = Pattern::new(cell, options, place.worker, place.workers);
     let poisson = match cell.arrival {
         Arrival::Closed => None,
@@ -380,7 +385,8 @@ fn work<D: Device>(
             Some((mean_ns, pattern.rng.exponential(mean_ns)))
         }
     };
-    let recorder = Recorder::new(cell, options, begin_ns);
+    let recorder = Recorder::begin(cell, options);
+    let begin_ns = recorder.begin_ns;
     let flush_writes = cell.durability == Durability::Flush;
     let mut work =
         CellWork { pattern, recorder, size: cell.size_bytes, flush_writes, poisson, begin_ns };
