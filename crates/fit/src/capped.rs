@@ -17,6 +17,7 @@ use profile::limits::{AllowanceSpec, LimitsSpec};
 use crate::Notes;
 use crate::lines::round;
 use crate::measurement::{Arrival, Cell, CellResult, Durability, FILL_BYTES, Order, WARM_UP_SHARE};
+use crate::select::{last_rate, rate};
 
 /// Rates that differ by no more than this are one.
 const SAME: f64 = 0.04;
@@ -114,20 +115,6 @@ fn meets_a_rate(cell: &Cell) -> bool {
 
 fn is_plain(cell: &Cell) -> bool {
     cell.arrival == Arrival::Closed && cell.durability == Durability::None
-}
-
-fn rate(result: &CellResult) -> f64 {
-    result.requests as f64 / result.elapsed_s.max(1e-9)
-}
-
-/// The rate at the end of a cell: over the last third of its windows.
-fn last_rate(result: &CellResult) -> f64 {
-    let count = result.windows.len();
-    let last = &result.windows[count - count.div_ceil(3)..];
-    if last.is_empty() {
-        return rate(result);
-    }
-    last.iter().map(|window| window.iops).sum::<f64>() / last.len() as f64
 }
 
 /// The rate of a cell while it was fastest: over a third of its windows.

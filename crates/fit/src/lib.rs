@@ -131,10 +131,10 @@ pub fn fit(measurements: &Measurements, options: &FitOptions) -> Result<Fit, Fit
     let is_spent = |index: usize| cap.as_ref().is_some_and(|cap| cap.spent.contains(&index));
     let cells = measurements.cells.iter().enumerate();
     let classes = Classes::new(cells.filter(|(index, _)| !is_spent(*index)));
-    let found = lines::fit(&classes, &mut notes)?;
     // Without credits a burst is over, too.
     let cached = cache::find(&classes, measurements.burst.as_ref(), &mut notes)
         .filter(|found| cap.as_ref().is_none_or(|cap| !cap.explains(found.slow_per_s())));
+    let found = lines::fit(&classes, cached.is_some(), &mut notes)?;
     let residual = distribution::fit(&classes, &found, &mut notes);
     let (flush, flush_residual) = durability::flush(&classes, &mut notes);
     let limits = parallelism::fit(&classes, &found, &mut notes);

@@ -47,11 +47,17 @@ const COMBINATIONS: [(Op, Pattern); 4] = [
     (Op::Write, Pattern::Sequential),
 ];
 
-pub(super) fn fit(classes: &Classes, notes: &mut Notes) -> Result<Lines, FitError> {
+/// The lines; with a cache those of writes are of the device behind it.
+pub(super) fn fit(
+    classes: &Classes,
+    behind_cache: bool,
+    notes: &mut Notes,
+) -> Result<Lines, FitError> {
     let mut lines = BTreeMap::new();
     for (op, pattern) in COMBINATIONS {
         let own: Vec<&Class> = classes.single(op, pattern).collect();
-        if let Some(line) = fit_one(&own, notes) {
+        let time = if behind_cache && op == Op::Write { behind_us } else { mean_us };
+        if let Some(line) = fit_one(&own, time, notes) {
             lines.insert((op, pattern), line);
         }
     }
@@ -67,11 +73,22 @@ pub(super) fn fit(classes: &Classes, notes: &mut Notes) -> Result<Lines, FitErro
     Ok(Lines { lines })
 }
 
+/// Mean time of a request, us.
+fn mean_us(class: &Class) -> f64 {
+    class.service.mean_ns / 1e3
+}
+
+/// Time of a request once a cache is full, us: at the end of the cell that ended slowest.
+fn behind_us(class: &Class) -> f64 {
+    let ends = class.cells.iter().map(|(_, cell)| select::last_rate(cell));
+    ends.filter(|rate| *rate > 0.0).map(|rate| 1e6 / rate).fold(0.0, f64::max).max(mean_us(class))
+}
+
 /// The line through the classes of one operation and pattern; `None` where there are none.
-fn fit_one(classes: &[&Class], notes: &mut Notes) -> Option<Fitted> {
+fn fit_one(classes: &[&Class], time: fn(&Class) -> f64, notes: &mut Notes) -> Option<Fitted> {
     let first = classes.first()?;
     let kib: Vec<f64> = classes.iter().map(|c| f64::from(c.key.size_bytes) / 1024.0).collect();
-    let us: Vec<f64> = classes.iter().map(|class| class.service.mean_ns / 1e3).collect();
+    let us: Vec<f64> = classes.iter().map(|class| time(class)).collect();
     let weights: Vec<f64> = us.iter().map(|mean| 1.0 / (mean * mean)).collect();
     let sizes: Vec<u32> = classes.iter().map(|class| class.key.size_bytes).collect();
     let samples: u64 = classes.iter().map(|class| class.service.count).sum();
@@ -214,7 +231,7 @@ pub(super) fn spec(line: &Fitted) -> LineSpec {
 
 /// Fits a line through any classes, as `durability` needs it.
 pub(super) fn through(classes: &[&Class], notes: &mut Notes) -> Option<Fitted> {
-    fit_one(classes, notes)
+    fit_one(classes, mean_us, notes)
 }
 
 /// Six significant digits: more than any measurement has, few enough to read.

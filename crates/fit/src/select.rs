@@ -112,6 +112,21 @@ impl<'a> Classes<'a> {
     }
 }
 
+/// The rate of a whole cell.
+pub(super) fn rate(result: &CellResult) -> f64 {
+    result.requests as f64 / result.elapsed_s.max(1e-9)
+}
+
+/// The rate at the end of a cell: over the last third of its windows.
+pub(super) fn last_rate(result: &CellResult) -> f64 {
+    let count = result.windows.len();
+    let last = &result.windows[count - count.div_ceil(3)..];
+    if last.is_empty() {
+        return rate(result);
+    }
+    last.iter().map(|window| window.iops).sum::<f64>() / last.len() as f64
+}
+
 /// Two distributions of one thing as one.
 pub(super) fn merge(a: &Distribution, b: &Distribution) -> Distribution {
     if a.count == 0 || b.count == 0 {

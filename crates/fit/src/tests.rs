@@ -298,7 +298,8 @@ fn a_write_cache_is_found_where_writes_burst_and_then_stall() {
         ..WriteCacheParameters::default()
     };
     let device = || WriteCache::new(Linear::new(&slow, 1), &cache);
-    let cells = [(1.0, 4096), (0.0, 4096)]
+    // Each begins with an empty cache.
+    let cells = [(1.0, 4096), (0.0, 4096), (0.0, 65_536)]
         .map(|(share, size)| measure(&mut device(), cell(Order::Random, share, size, 1), 1));
     let fit = fit(&measurements(cells.to_vec()), &options()).expect("it fits");
     let found = fit.profile.write_cache.as_ref().expect("a cache");
@@ -306,6 +307,8 @@ fn a_write_cache_is_found_where_writes_burst_and_then_stall() {
     close("hit", found.hit_base_us.value, 400.0, 0.02);
     let behind = linear_of(&fit.profile).write.random.line();
     close("behind", behind.at(4096) / 1e3, 2_004.0, 0.05);
+    let full = 1e6 / cells[2].windows[19].iops;
+    close("behind, larger", behind.at(65_536) / 1e3, full, 0.05);
     assert!(codes(&fit).contains(&"fit_write_cache"));
 }
 

@@ -89,9 +89,8 @@ impl Options {
     }
 
     fn need(&self) -> Need {
-        let writes = |cell: &Cell| cell.read_share < 1.0;
         let must_write = match &self.plan {
-            PlanKind::Cells(cells) => cells.iter().any(writes),
+            PlanKind::Cells(cells) => cells.iter().any(plan::writes),
             PlanKind::Quick | PlanKind::Full => false,
         };
         Need { range_bytes: self.range_bytes, keep_file: self.keep_file, must_write }
@@ -169,6 +168,7 @@ pub fn run_on<D: Device>(
         done_s: 0.0,
         shown: 0.0,
         interrupted: false,
+        written: false,
         warnings,
     };
     let outcome = session.run();
@@ -206,6 +206,8 @@ struct Session<'a, D> {
     /// Largest progress shown: it never falls.
     shown: f64,
     interrupted: bool,
+    /// Whether the device was written to last.
+    written: bool,
     warnings: Vec<Warning>,
 }
 
@@ -269,22 +271,29 @@ impl<D: Device> Session<'_, D> {
         Ok(())
     }
 
+    /// Leaves the device alone; false where the user stopped it.
+    fn rest(&mut self, rest_s: f64, step_s: f64, doing: &str) -> bool {
+        let began_ns = clock::now_ns();
+        loop {
+            let passed_s = (clock::now_ns() - began_ns) as f64 / 1e9;
+            if !self.watch(step_s, passed_s.min(rest_s) / step_s, doing) {
+                return false;
+            }
+            if passed_s >= rest_s {
+                return true;
+            }
+            let left = Duration::from_secs_f64(rest_s - passed_s);
+            std::thread::sleep(PAUSE_STEP.min(left));
+        }
+    }
+
     /// Leaves the device alone, then writes; none where the user stopped it.
     fn after_pause(&mut self, planned: &PlannedBurst) -> Result<Option<Burst>, Error> {
         let name = format!("{} after a pause", plan::name(&planned.cell));
         let step_s = planned.expected_s();
         self.settle(&planned.cell)?;
-        let began_ns = clock::now_ns();
-        loop {
-            let passed_s = (clock::now_ns() - began_ns) as f64 / 1e9;
-            if !self.watch(step_s, passed_s.min(planned.pause_s) / step_s, &name) {
-                return Ok(None);
-            }
-            if passed_s >= planned.pause_s {
-                break;
-            }
-            let left = Duration::from_secs_f64(planned.pause_s - passed_s);
-            std::thread::sleep(PAUSE_STEP.min(left));
+        if !self.rest(planned.pause_s, step_s, &name) {
+            return Ok(None);
         }
         let options = CellOptions {
             range_bytes: self.info.range_bytes,
@@ -359,6 +368,7 @@ impl<D: Device> Session<'_, D> {
             random: self.plan.fill_random,
             seed: self.options.seed,
         };
+        self.written = true;
         let (fill_s, _) = self.plan.expected_s(range_bytes);
         let doing = format!("writing {} before measuring", units::Bytes(range_bytes));
         let mut last_ns = 0;
@@ -399,6 +409,14 @@ impl<D: Device> Session<'_, D> {
     fn measure(&mut self, planned: &PlannedCell) -> Result<(), Error> {
         let cell = self.resolve(planned);
         let name = plan::name(&cell);
+        let rest_s = self.plan.rest_before(&cell, self.written);
+        if rest_s > 0.0 {
+            if !self.rest(rest_s, rest_s, "letting the device come to rest") {
+                return Ok(());
+            }
+            self.done_s += rest_s;
+        }
+        self.written = plan::writes(&cell);
         let cell_options = CellOptions {
             range_bytes: self.info.range_bytes,
             seconds: planned.seconds,

@@ -70,6 +70,7 @@ pub fn probe(
         cells: Vec::new(),
     };
     session.fill();
+    let mut written = true;
     for (done, cell) in planned.iter().enumerate() {
         if sink.cancelled() {
             return Ok(None);
@@ -80,6 +81,8 @@ pub fn probe(
             doing: plan::name(&cell.cell),
             eta_s: None,
         });
+        session.at_ns += (plan.rest_before(&cell.cell, written) * 1e9) as u64;
+        written = cell.cell.read_share < 1.0;
         session.measure(cell);
     }
     let burst = plan.burst.map(|planned| {
