@@ -111,6 +111,7 @@ fn simulate(
             page_bytes: paper.number("setup.tpcb.sector") as u32,
             region_bytes: 1 << 30,
             delay: None,
+            between_cpu_ns: 0,
             leader_cpu_ns: 0,
             waiter_cpu_ns: 0,
             images: None,

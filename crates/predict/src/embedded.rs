@@ -221,6 +221,7 @@ fn unused_log(captured: &Embedded) -> Log {
         page_bytes: 4096,
         region_bytes: 4096,
         delay: None,
+        between_cpu_ns: 0,
         leader_cpu_ns: 0,
         waiter_cpu_ns: 0,
         images: None,

@@ -15,9 +15,10 @@ use crate::{Error, background, warming};
 
 /// Most samples that are drawn from.
 const MOST_SAMPLES: usize = 20_000;
-/// What a leader computes after its flush, the host's path apart, and a waiter when it is woken,
-/// ns: parts of the accounts, set aside so that commits wait for a processor as they do.
+/// What a leader computes after its flush and before it, the host's path apart, and a waiter when it
+/// is woken, ns: parts of the accounts, set aside so that commits wait for a processor as they do.
 const LEADER_CPU_NS: f64 = 10_000.0;
+const BETWEEN_CPU_NS: f64 = 5_000.0;
 const WAITER_CPU_NS: f64 = 4_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
@@ -235,7 +236,8 @@ fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -
         page_bytes: captured.system.log_page_bytes(),
         region_bytes: 1 << 26,
         delay: None,
-        leader_cpu_ns: (LEADER_CPU_NS + path_cpu_ns) as u64,
+        between_cpu_ns: (BETWEEN_CPU_NS + path_cpu_ns / 2.0) as u64,
+        leader_cpu_ns: (LEADER_CPU_NS + path_cpu_ns / 2.0) as u64,
         waiter_cpu_ns: WAITER_CPU_NS as u64,
         images: None,
         fill: (facts.filled >= segment_bytes).then_some(fill),
@@ -295,7 +297,7 @@ fn templates(
     let mean_turns = all.iter().map(|one| f64::from(one.turns.max(1))).sum::<f64>() / count;
     let commits = commits(captured);
     let leads = (facts.flushes as f64 / commits.max(1) as f64).min(1.0);
-    let leader_ns = LEADER_CPU_NS + path_cpu_ns;
+    let leader_ns = LEADER_CPU_NS + BETWEEN_CPU_NS + path_cpu_ns;
     let commit_ns = leads * leader_ns + (1.0 - leads) * WAITER_CPU_NS;
     let commit_share = commits as f64 / count;
     let server_ns = (captured.cpu.server_ns - commit_ns * commit_share).max(0.0);
@@ -515,7 +517,11 @@ pub(crate) fn with_path(setup: &Setup, factor: f64) -> Setup {
 
 /// Times a factor what the leader of a commit computes on the way to the disk and back.
 pub(crate) fn scale_path_cpu(setup: &mut Setup, factor: f64) {
-    let path_ns = setup.log.leader_cpu_ns.saturating_sub(LEADER_CPU_NS as u64);
-    setup.log.leader_cpu_ns -= path_ns;
-    setup.log.leader_cpu_ns += (path_ns as f64 * factor) as u64;
+    let log = &mut setup.log;
+    let path_ns = log.leader_cpu_ns.saturating_sub(LEADER_CPU_NS as u64);
+    log.leader_cpu_ns -= path_ns;
+    log.leader_cpu_ns += (path_ns as f64 * factor) as u64;
+    let path_ns = log.between_cpu_ns.saturating_sub(BETWEEN_CPU_NS as u64);
+    log.between_cpu_ns -= path_ns;
+    log.between_cpu_ns += (path_ns as f64 * factor) as u64;
 }

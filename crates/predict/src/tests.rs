@@ -114,7 +114,8 @@ fn processor_time_is_that_of_the_accounts() {
     };
     let templates = &learned.setup.templates;
     let mean = templates.iter().map(|(_, steps)| of(steps)).sum::<f64>() / 1_000.0;
-    let mean = mean + learned.setup.log.leader_cpu_ns as f64;
+    let log = &learned.setup.log;
+    let mean = mean + (log.between_cpu_ns + log.leader_cpu_ns) as f64;
     assert!((mean / 150_000.0 - 1.0).abs() < 0.001, "{mean}");
 }
 
@@ -131,8 +132,8 @@ fn what_the_capture_took_is_left_out_of_predictions_alone() {
         predict(&setup, &question, "none", &make).unwrap().per_min
     };
     let [with, without] = [true, false].map(|captured| 60e9 / asked(captured));
-    // The leader's 10 us of a commit and the client's time are nobody's but theirs.
-    assert!((with - without - 0.4 * 104_000.0).abs() < 500.0, "{with} {without}");
+    // The leader's 15 us of a commit and the client's time are nobody's but theirs.
+    assert!((with - without - 0.4 * 99_000.0).abs() < 500.0, "{with} {without}");
 }
 
 /// No path and processors that are awake.
@@ -209,7 +210,7 @@ fn syncs_are_stretched_within_what_they_took() {
     // All syncs took the same, so the mean one is no longer than the undisturbed one.
     let path_ns = |learned: &crate::Learned| {
         let Setup { classes, log, .. } = &learned.setup;
-        u64::from(classes[1].path.flush.0[0]) + log.leader_cpu_ns - 10_000
+        u64::from(classes[1].path.flush.0[0]) + log.between_cpu_ns + log.leader_cpu_ns - 15_000
     };
     assert_eq!(path_ns(&learned), 205_000);
     assert!(learned.calibrated_to.unwrap() > 2.0);
@@ -217,7 +218,8 @@ fn syncs_are_stretched_within_what_they_took() {
     service.iter_mut().filter(|ns| **ns == 600 * US).step_by(2).for_each(|ns| *ns += 200 * US);
     let mut learned = learn(&slow).unwrap();
     calibrate(&mut learned).unwrap();
-    assert!(path_ns(&learned).abs_diff(305_000) <= 1, "{}", path_ns(&learned));
+    // Its three parts are whole nanoseconds each.
+    assert!(path_ns(&learned).abs_diff(305_000) <= 3, "{}", path_ns(&learned));
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn another_device_and_more_terminals() {
     let free = ask(20, 2_000_000.0, &|question| question.no_commit_wait = true);
     assert_eq!(free.limits[0].what, "processors");
     let per_s = free.per_min / 60.0;
-    assert!((per_s / (2e9 / 85_000.0) - 1.0).abs() < 0.03, "{per_s}");
+    assert!((per_s / (2e9 / 80_000.0) - 1.0).abs() < 0.03, "{per_s}");
     let half = ask(20, 2_000_000.0, &|question| {
         question.no_commit_wait = true;
         question.processors = Some(1);

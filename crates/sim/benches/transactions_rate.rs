@@ -78,6 +78,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
             page_bytes: 8192,
             region_bytes: 1 << 30,
             delay: None,
+            between_cpu_ns: 0,
             leader_cpu_ns: 10_000,
             waiter_cpu_ns: 3_000,
             images: None,

@@ -76,8 +76,13 @@ impl Engine<'_> {
             Stage::Write => {
                 let (bytes, at) = self.log.write();
                 self.issue(id, Wait::LogFlush, (class, Op::Write), (bytes, at));
-                Stage::Flush
+                Stage::Written
             }
+            Stage::Written if self.setup.log.between_cpu_ns > 0 => {
+                self.actors[id as usize].then = Then::Lead(Stage::Flush);
+                return Some(self.processors.scaled(self.setup.log.between_cpu_ns));
+            }
+            Stage::Written => return self.lead(id, Stage::Flush),
             Stage::Flush => {
                 self.issue(id, Wait::LogFlush, (class, Op::Flush), (0, 0));
                 Stage::Computed

@@ -19,6 +19,8 @@ pub(super) enum Stage {
     FillFlush,
     /// Writes what was inserted.
     Write,
+    /// It is written: computes what comes before the flush, and waits for a processor to do so.
+    Written,
     /// Makes it durable.
     Flush,
     /// It is durable: computes what comes before the release.
@@ -154,7 +156,8 @@ impl<'a> LogState<'a> {
         self.outcome.held_ns += now - self.held_since;
         self.woken.clear();
         match self.setup.rule.wakes {
-            Wakes::All => self.woken.append(&mut self.waiters),
+            // Who waits until a lock is free goes to the head of its queue (`LWLockQueueSelf`).
+            Wakes::All => self.woken.extend(self.waiters.drain(..).rev()),
             Wakes::SatisfiedAndOneLeader => {
                 let flushed = self.flushed;
                 let woken = &mut self.woken;
@@ -169,5 +172,33 @@ impl<'a> LogState<'a> {
             }
         }
         &self.woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transactions::{GroupCommit, Log};
+
+    #[test]
+    fn the_last_comer_of_those_who_wait_until_it_is_free_is_woken_first() {
+        let setup = Log {
+            class: 0,
+            rule: GroupCommit::POSTGRESQL,
+            commit_waits: true,
+            page_bytes: 8192,
+            region_bytes: 1 << 26,
+            delay: None,
+            between_cpu_ns: 0,
+            leader_cpu_ns: 0,
+            waiter_cpu_ns: 0,
+            images: None,
+            fill: None,
+        };
+        let mut log = LogState::new(&setup);
+        assert!(log.lead_or_wait(7, 0));
+        assert!([1, 2, 3].iter().all(|waiter| !log.lead_or_wait(*waiter, 0)));
+        assert_eq!(log.release(|_| 0, 5), [3, 2, 1]);
+        assert_eq!(log.outcome.held_ns, 5);
     }
 }

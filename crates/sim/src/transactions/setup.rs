@@ -163,6 +163,10 @@ pub struct Log {
     pub region_bytes: u64,
     /// How long the leader waits for others to join it; none where it does not.
     pub delay: Option<CommitDelay>,
+    /// What the leader computes between the end of its write and its flush: a call that makes
+    /// durable first waits for the pages, so it sleeps twice and needs a processor twice. 0 where
+    /// it does not wake up in between.
+    pub between_cpu_ns: u64,
     /// What the leader computes between the end of its flush and the release of the log.
     pub leader_cpu_ns: u64,
     /// What a woken waiter computes before it looks whether it is satisfied.
@@ -215,7 +219,7 @@ pub struct CommitDelay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wakes {
-    /// Everybody; who is not satisfied competes for the lead.
+    /// Everybody, the last comer first; who is not satisfied competes for the lead.
     All,
     /// Those that the flush satisfied and the last comer of the others.
     SatisfiedAndOneLeader,

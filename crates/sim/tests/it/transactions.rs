@@ -62,6 +62,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
             page_bytes: 8192,
             region_bytes: 1 << 30,
             delay: None,
+            between_cpu_ns: 0,
             leader_cpu_ns: 0,
             waiter_cpu_ns: 0,
             images: None,
@@ -119,6 +120,20 @@ fn machine_repairman(users: u32, servers: u32, think: f64, service: f64) -> (f64
     let rate = weights.iter().zip(0u32..).map(|(w, k)| w * f64::from(k.min(servers)) / service);
     let rate = rate.sum::<f64>() / total;
     (rate * 1e9, at / rate)
+}
+
+/// A leader sleeps twice, while its pages are written and while they are made durable, and each
+/// time an idle processor must wake up for it.
+#[test]
+fn a_leader_needs_a_processor_between_write_and_flush() {
+    let steps: &[&[Step]] = &[&[Step::Cpu(100_000), Step::Insert(100), Step::Commit]];
+    let mut setup = setup(1, steps);
+    setup.processors.wake_ns = 15_000;
+    setup.log.leader_cpu_ns = 10_000;
+    let cycle_ns = |setup: &Setup| 1e9 / run(setup).transactions_per_s;
+    let once = cycle_ns(&setup);
+    setup.log.between_cpu_ns = 40_000;
+    close("longer cycle", cycle_ns(&setup) - once, 40_000.0 + 15_000.0, 1e-3);
 }
 
 #[test]
@@ -333,6 +348,7 @@ fn everything(seed: u64) -> Setup {
         LockClass { name: "district".to_owned(), keys: 20, home: false },
     ];
     setup.log.leader_cpu_ns = 10_000;
+    setup.log.between_cpu_ns = 5_000;
     setup.log.waiter_cpu_ns = 4_000;
     setup.log.images =
         Some(Images { pages: 5_000.0, touches_per_insert: 2.5, bytes: 7_900, imaged: 0.0 });
