@@ -144,6 +144,8 @@ pub(super) fn apply(profile: &mut Profile, found: &Found) {
         let ceiling = Parameter::new(round(1e6 / found.slow_us), source());
         linear.write.random.ceiling_iops = Some(ceiling);
         linear.residual.retain(|table| table.op != Op::Write);
+        // In a mix the cache took the writes, and reads waited for destages: both are simulated.
+        linear.mixed = None;
         let destage_us_per_kib = found.slow_us / size_kib;
         if let Some(slope) = &mut linear.flush.us_per_dirty_kib {
             // Units may destage side by side; 64 KiB more take one destage longer at least.

@@ -299,7 +299,7 @@ fn a_write_cache_is_found_where_writes_burst_and_then_stall() {
     };
     let device = || WriteCache::new(Linear::new(&slow, 1), &cache);
     // Each begins with an empty cache.
-    let cells = [(1.0, 4096), (0.0, 4096), (0.0, 65_536)]
+    let cells = [(1.0, 4096), (0.0, 4096), (0.0, 65_536), (0.5, 4096)]
         .map(|(share, size)| measure(&mut device(), cell(Order::Random, share, size, 1), 1));
     let fit = fit(&measurements(cells.to_vec()), &options()).expect("it fits");
     let found = fit.profile.write_cache.as_ref().expect("a cache");
@@ -309,6 +309,7 @@ fn a_write_cache_is_found_where_writes_burst_and_then_stall() {
     close("behind", behind.at(4096) / 1e3, 2_004.0, 0.05);
     let full = 1e6 / cells[2].windows[19].iops;
     close("behind, larger", behind.at(65_536) / 1e3, full, 0.05);
+    assert_eq!(linear_of(&fit.profile).mixed, None, "the cache explains what a mix does");
     assert!(codes(&fit).contains(&"fit_write_cache"));
 }
 

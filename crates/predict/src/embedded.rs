@@ -173,6 +173,7 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         captured_per_s: captured.per_s,
         path_ns: Some(0.0),
         mean_path_ns: 0.0,
+        mean_call_ns: 0.0,
         calibration: None,
         calibrated_to: None,
         rests_on,

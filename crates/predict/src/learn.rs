@@ -16,15 +16,22 @@ use crate::{Error, background, warming};
 /// Most samples that are drawn from.
 const MOST_SAMPLES: usize = 20_000;
 /// What a leader computes after its flush and before it, the host's path apart, and a waiter when it
-/// is woken, ns: parts of the accounts, set aside so that commits wait for a processor as they do.
+/// is woken (two switches of tasks and cold caches), ns: parts of the accounts, set aside so that
+/// commits wait for a processor as they do.
 const LEADER_CPU_NS: f64 = 10_000.0;
 const BETWEEN_CPU_NS: f64 = 5_000.0;
-const WAITER_CPU_NS: f64 = 4_000.0;
+const WAITER_CPU_NS: f64 = 16_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
-/// Calibration makes the wake-up this many times as long at most.
-const MOST_FACTOR: f64 = 8.0;
+/// By which factors calibration makes the wake-up longer or shorter, of which it takes one.
+const WAKE_FACTORS: [f64; 10] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0];
+/// Relative error of a measured throughput beside which a wake-up of e times the usual is as unlikely.
+const MEASURED_WITHIN: f64 = 0.05;
+/// A simulated sync takes this many times as long as a captured one at most.
+const SYNC_WITHIN: f64 = 1.02;
+/// Transactions that are simulated for each factor that is tried.
+const SEARCHED: u64 = 5_000;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;
 /// Least processor time of the server for a message, ns: nothing is answered for nothing.
@@ -60,7 +67,9 @@ pub struct Learned {
     pub path_ns: Option<f64>,
     /// The same of the mean sync of the capture, which also waited for processors.
     pub(crate) mean_path_ns: f64,
-    /// Factor on that and on the wake-up of processors that makes the source itself come out right.
+    /// The mean sync itself, ns.
+    pub(crate) mean_call_ns: f64,
+    /// Factor on the wake-up of processors that makes the source itself come out right.
     pub calibration: Option<f64>,
     /// Simulated over captured throughput of the source after it.
     pub calibrated_to: Option<f64>,
@@ -169,6 +178,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         captured_per_s: captured.per_s,
         path_ns,
         mean_path_ns,
+        mean_call_ns: facts.mean_call_ns,
         calibration: None,
         calibrated_to: None,
         rests_on,
@@ -301,6 +311,11 @@ fn templates(
     let commit_ns = leads * leader_ns + (1.0 - leads) * WAITER_CPU_NS;
     let commit_share = commits as f64 / count;
     let server_ns = (captured.cpu.server_ns - commit_ns * commit_share).max(0.0);
+    // What a task computes within a call, while the device works, is in the accounts, but nobody
+    // waits for it; outside of calls it cannot compute for longer than it was there.
+    let outside_ns = leads * LEADER_CPU_NS + (1.0 - leads) * WAITER_CPU_NS;
+    let gap_ns = mean(all.iter().map(|one| one.gap_ns));
+    let server_ns = server_ns.min((gap_ns - outside_ns * commit_share).max(LEAST_CPU_NS));
     let log_bytes = (facts.bytes / commits.max(1)).clamp(1, 1 << 24) as u32;
     let reads = device_reads(captured);
     let buffer = captured.buffer_bytes.map(|bytes| Buffer::learn(captured, bytes));
@@ -448,12 +463,12 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
     }
 }
 
-/// Sets a factor on the host's path and the wake-up of processors so that the source itself comes
-/// out as it was measured: how late a hypervisor or a sleep state lets a task begin is not in the
-/// capture. The path is stretched to that of the mean sync at most, which also waited for
-/// processors, and the wake-up to [`MOST_FACTOR`]; what is left then is told, and put to nothing
-/// else. Processors are never made faster: where the source comes out too slow even without path
-/// and wake-up, the factor stays at 0.
+/// Sets two factors by simulating the source itself: one on the host's path, so that a sync takes
+/// as long as it did on average, waiting for processors included; and one on the wake-up of
+/// processors, so that throughput comes out as measured: how late a hypervisor or a sleep state lets
+/// a task begin is not in the capture. Where throughput hardly depends on it, because no processor
+/// sleeps, the wake-up stays near what is usual. What is left then is told, and put to nothing else;
+/// processors are never made faster.
 ///
 /// A capture that others disturbed is left as it is: their load is no property of the host.
 ///
@@ -463,40 +478,74 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
     if learned.disturbed || learned.captured_per_s <= 0.0 {
         return Ok(());
     }
-    let rate = |factor: f64| -> Result<f64, Error> {
-        let mut setup = stretched(learned, factor);
-        setup.length.max_transactions = 20_000;
-        Ok(transactions(&mut [learned.source_device()], &setup)?.transactions_per_s)
-    };
-    let (mut low, mut high) = (0.0, MOST_FACTOR);
-    for _ in 0..10 {
-        let middle = f64::midpoint(low, high);
-        if rate(middle)? > learned.captured_per_s {
-            low = middle;
-        } else {
-            high = middle;
+    let mut best: Option<(f64, f64, f64)> = None;
+    for wake in WAKE_FACTORS {
+        let path = path_factor(learned, wake)?;
+        let (per_s, sync_ns) = of_source(learned, (path, wake), SEARCHED)?;
+        if best.is_some() && sync_ns > SYNC_WITHIN * sync_of_source(learned) {
+            // No path is so short that syncs with this wake-up take what they did.
+            break;
+        }
+        let off = (per_s / learned.captured_per_s).ln() / MEASURED_WITHIN;
+        let unusual = ((wake + 0.1) / 1.1).ln();
+        let cost = off * off + unusual * unusual;
+        if best.is_none_or(|(least, ..)| cost < least) {
+            best = Some((cost, path, wake));
         }
     }
-    let factor = low;
-    let reached = rate(factor)? / learned.captured_per_s;
-    learned.setup = stretched(learned, factor);
-    learned.calibration = Some(factor);
+    let (_, path, wake) = best.expect("there are factors to try");
+    let (per_s, _) = of_source(learned, (path, wake), 20_000)?;
+    let reached = per_s / learned.captured_per_s;
+    learned.setup = stretched(learned, (path, wake));
+    learned.calibration = Some(wake);
     learned.calibrated_to = Some(reached);
     learned.rests_on.push(format!(
-        "a factor of {factor:.2} on host path and wake-up, within what syncs took, by which the \
-         source itself comes out at {:+.0} %",
+        "wake-ups {wake:.2} times as long as usual and a host path {path:.2} times that of undisturbed \
+         syncs, by which the source itself comes out at {:+.0} %",
         (reached - 1.0) * 100.0
     ));
     Ok(())
 }
 
-/// The learned system with the wake-up of processors and the host's path times a factor, the path
-/// within that of the mean sync.
-fn stretched(learned: &Learned, factor: f64) -> Setup {
+/// The factor on the host's path by which a simulated sync takes as long as the mean one of the
+/// capture.
+fn path_factor(learned: &Learned, wake: f64) -> Result<f64, Error> {
     let path_ns = learned.path_ns.unwrap_or(0.0);
-    let most = (learned.mean_path_ns / path_ns.max(1.0)).max(1.0);
-    let mut setup = with_path(&learned.setup, factor.min(most));
-    setup.processors.wake_ns = (setup.processors.wake_ns as f64 * factor) as u64;
+    if path_ns <= 0.0 {
+        return Ok(1.0);
+    }
+    let sync_ns = sync_of_source(learned);
+    let (mut low, mut high) = (0.0, (learned.mean_path_ns / path_ns).max(1.0));
+    for _ in 0..7 {
+        let middle = f64::midpoint(low, high);
+        if of_source(learned, (middle, wake), SEARCHED)?.1 < sync_ns {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// How long the log is held for a sync, ns: the calls, and what the leader computes after them.
+fn sync_of_source(learned: &Learned) -> f64 {
+    learned.mean_call_ns + LEADER_CPU_NS
+}
+
+/// Transactions per second of the source with factors on path and wake-up, and the mean time of a
+/// sync there, ns.
+fn of_source(learned: &Learned, factors: (f64, f64), count: u64) -> Result<(f64, f64), Error> {
+    let mut setup = stretched(learned, factors);
+    setup.length.max_transactions = count;
+    let found = transactions(&mut [learned.source_device()], &setup)?;
+    let sync_ns = found.log.held_ns as f64 / found.log.flushes.max(1) as f64;
+    Ok((found.transactions_per_s, sync_ns))
+}
+
+/// The learned system with factors on the host's path and the wake-up of processors.
+fn stretched(learned: &Learned, (path, wake): (f64, f64)) -> Setup {
+    let mut setup = with_path(&learned.setup, path);
+    setup.processors.wake_ns = (setup.processors.wake_ns as f64 * wake) as u64;
     setup
 }
 

@@ -183,7 +183,7 @@ fn the_source_comes_out_as_captured_and_processors_get_no_faster() {
     let mut learned = learn(&captured()).unwrap();
     calibrate(&mut learned).unwrap();
     let reached = learned.calibrated_to.unwrap();
-    assert!((reached - 1.0).abs() < 0.02, "{reached}");
+    assert!((reached - 1.0).abs() < 0.05, "{reached}");
     assert_eq!(learned.setup.processors.speed, 1.0);
     // Twice the throughput that the accounts allow is not reached by any factor.
     let mut wrong = captured();
@@ -200,26 +200,27 @@ fn the_source_comes_out_as_captured_and_processors_get_no_faster() {
     assert_eq!(learned.calibration, None);
 }
 
-/// A run that something unknown held up: syncs are stretched no further than the mean one took.
+/// A run that something unknown held up: syncs take as long as they did, whatever the throughput.
 #[test]
-fn syncs_are_stretched_within_what_they_took() {
-    let mut slow = captured();
-    slow.per_s /= 5.0;
-    let mut learned = learn(&slow).unwrap();
-    calibrate(&mut learned).unwrap();
-    // All syncs took the same, so the mean one is no longer than the undisturbed one.
-    let path_ns = |learned: &crate::Learned| {
-        let Setup { classes, log, .. } = &learned.setup;
-        u64::from(classes[1].path.flush.0[0]) + log.between_cpu_ns + log.leader_cpu_ns - 15_000
-    };
-    assert_eq!(path_ns(&learned), 205_000);
-    assert!(learned.calibrated_to.unwrap() > 2.0);
-    let service = slow.logical.service.as_mut().unwrap();
-    service.iter_mut().filter(|ns| **ns == 600 * US).step_by(2).for_each(|ns| *ns += 200 * US);
-    let mut learned = learn(&slow).unwrap();
-    calibrate(&mut learned).unwrap();
-    // Its three parts are whole nanoseconds each.
-    assert!(path_ns(&learned).abs_diff(305_000) <= 3, "{}", path_ns(&learned));
+fn syncs_take_as_long_as_they_did() {
+    for longer_us in [0, 200] {
+        let mut slow = captured();
+        slow.per_s /= 5.0;
+        let service = slow.logical.service.as_mut().unwrap();
+        let syncs = service.iter_mut().filter(|ns| **ns == 600 * US);
+        syncs.step_by(2).for_each(|ns| *ns += longer_us * US);
+        let mut learned = learn(&slow).unwrap();
+        calibrate(&mut learned).unwrap();
+        assert!(learned.calibrated_to.unwrap() > 2.0);
+        let mut setup = learned.setup.clone();
+        setup.length.max_transactions = 5_000;
+        let found =
+            sim::transactions::transactions(&mut [learned.source_device()], &setup).unwrap();
+        let sync_us = found.log.held_ns as f64 / found.log.flushes as f64 / 1e3;
+        // The leader computes 10 us more after the call.
+        let expected_us = 20.0 + 600.0 + longer_us as f64 / 2.0 + 10.0;
+        assert!((sync_us / expected_us - 1.0).abs() < 0.02, "{sync_us} us, not {expected_us}");
+    }
 }
 
 #[test]

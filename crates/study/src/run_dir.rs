@@ -8,7 +8,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use events::{Event, Sink, Warning};
 use rustix::fs::{FlockOperation, flock};
@@ -21,6 +21,9 @@ use crate::Error;
 pub const RESULT: &str = "result.json";
 /// The resolved configuration.
 pub const CONFIG: &str = "study.toml";
+/// How long a lock that is held is waited for, and how often it is looked at.
+const LOCK_PATIENCE: Duration = Duration::from_millis(300);
+const LOCK_LOOK: Duration = Duration::from_millis(10);
 /// The event stream.
 pub const EVENTS: &str = "events.jsonl";
 
@@ -66,10 +69,20 @@ impl RunDir {
             .write(true)
             .open(&name)
             .map_err(Error::io(&name, "create"))?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { path, _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Busy { path }),
-            Err(errno) => Err(Error::Io { path: name, action: "lock", source: errno.into() }),
+        let began = Instant::now();
+        loop {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { path, _lock: lock }),
+                // A process that was just started holds what its parent had open until it becomes
+                // another program.
+                Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
+                    std::thread::sleep(LOCK_LOOK);
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Busy { path }),
+                Err(errno) => {
+                    return Err(Error::Io { path: name, action: "lock", source: errno.into() });
+                }
+            }
         }
     }
 
@@ -267,7 +280,8 @@ pub struct RunLog<'a> {
 /// A line of `events.jsonl`.
 #[derive(Serialize)]
 struct Line<'a> {
-    at_s: f64,
+    /// Since this process began to work on the run; the `at_s` of an event is that of its stage.
+    run_s: f64,
     #[serde(flatten)]
     event: &'a Event,
 }
@@ -292,8 +306,8 @@ impl<'a> RunLog<'a> {
     }
 
     fn write(&self, event: &Event) {
-        let at_s = self.start.elapsed().as_secs_f64();
-        if let Ok(mut line) = serde_json::to_vec(&Line { at_s, event }) {
+        let run_s = self.start.elapsed().as_secs_f64();
+        if let Ok(mut line) = serde_json::to_vec(&Line { run_s, event }) {
             line.push(b'\n');
             // A full disk must not end a measurement that still runs: the artifact's own write
             // will report it.
@@ -362,6 +376,19 @@ mod tests {
         let _first = RunDir::open_or_create(runs.path(), "s", "x").unwrap();
         let second = RunDir::open_or_create(runs.path(), "s", "x");
         assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+    }
+
+    #[test]
+    fn no_line_of_the_event_stream_has_a_key_twice() {
+        let runs = tempfile::tempdir().unwrap();
+        let (run, _) = RunDir::open_or_create(runs.path(), "s", "x").unwrap();
+        let log = RunLog::open(&run, &events::Quiet).unwrap();
+        let (stage, series) = ("probe".to_owned(), "iops".to_owned());
+        log.emit(Event::Sample { stage, series, at_s: 5.0, value: 1.0 });
+        let line = fs::read_to_string(run.join(EVENTS)).unwrap();
+        let found: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((line.matches("\"at_s\"").count(), &found["at_s"]), (1, &5.0.into()), "{line}");
+        assert!(found["run_s"].as_f64().unwrap() < 5.0, "{line}");
     }
 
     #[test]
