@@ -15,9 +15,9 @@ use crate::{Error, background, warming};
 
 /// Most samples that are drawn from.
 const MOST_SAMPLES: usize = 20_000;
-/// What a leader computes after its flush and before it, the host's path apart, and a waiter when it
-/// is woken (two switches of tasks and cold caches), ns: parts of the accounts, set aside so that
-/// commits wait for a processor as they do.
+/// What a leader computes after its flush and before it, the host's path apart, and a waiter when
+/// it is woken (two switches of tasks and cold caches), ns: parts of the accounts, set aside so
+/// that commits wait for a processor as they do.
 const LEADER_CPU_NS: f64 = 10_000.0;
 const BETWEEN_CPU_NS: f64 = 5_000.0;
 const WAITER_CPU_NS: f64 = 16_000.0;
@@ -26,7 +26,8 @@ const WAITER_CPU_NS: f64 = 16_000.0;
 pub(crate) const WAKE_NS: f64 = 15_000.0;
 /// By which factors calibration makes the wake-up longer or shorter, of which it takes one.
 const WAKE_FACTORS: [f64; 10] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0];
-/// Relative error of a measured throughput beside which a wake-up of e times the usual is as unlikely.
+/// Relative error of a measured throughput beside which a wake-up of e times the usual is as
+/// unlikely.
 const MEASURED_WITHIN: f64 = 0.05;
 /// A simulated sync takes this many times as long as a captured one at most.
 const SYNC_WITHIN: f64 = 1.02;
@@ -465,10 +466,10 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
 
 /// Sets two factors by simulating the source itself: one on the host's path, so that a sync takes
 /// as long as it did on average, waiting for processors included; and one on the wake-up of
-/// processors, so that throughput comes out as measured: how late a hypervisor or a sleep state lets
-/// a task begin is not in the capture. Where throughput hardly depends on it, because no processor
-/// sleeps, the wake-up stays near what is usual. What is left then is told, and put to nothing else;
-/// processors are never made faster.
+/// processors, so that throughput comes out as measured: how late a hypervisor or a sleep state
+/// lets a task begin is not in the capture. Where throughput hardly depends on it, because no
+/// processor sleeps, the wake-up stays near what is usual. What is left then is told, and put to
+/// nothing else; processors are never made faster.
 ///
 /// A capture that others disturbed is left as it is: their load is no property of the host.
 ///
@@ -500,8 +501,8 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
     learned.calibration = Some(wake);
     learned.calibrated_to = Some(reached);
     learned.rests_on.push(format!(
-        "wake-ups {wake:.2} times as long as usual and a host path {path:.2} times that of undisturbed \
-         syncs, by which the source itself comes out at {:+.0} %",
+        "wake-ups {wake:.2} times as long as usual and a host path {path:.2} times that of \
+         undisturbed syncs, by which the source itself comes out at {:+.0} %",
         (reached - 1.0) * 100.0
     ));
     Ok(())

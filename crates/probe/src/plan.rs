@@ -4,9 +4,10 @@
 //! pattern, throughput against depth, mixed load, the commit path, two open loops) twice, forwards
 //! then backwards, so that a drift of the machine falls on both ends alike and shows as a
 //! difference of the repeats. Its reads come together, after a rest: a write cache that is still
-//! being emptied makes them up to four times slower. [`Plan::full`] follows the SNIA Performance Test Specification: write
-//! twice the range sequentially, then rounds of its read share x block size matrix, and of the
-//! quick cells, until the tracked write cell is steady over five rounds, at most 25 rounds.
+//! being emptied makes them up to four times slower. [`Plan::full`] follows the SNIA Performance
+//! Test Specification: write twice the range sequentially, then rounds of its read share x block
+//! size matrix, and of the quick cells, until the tracked write cell is steady over five rounds, at
+//! most 25 rounds.
 
 use events::Step;
 use serde::{Deserialize, Serialize};

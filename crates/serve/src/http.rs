@@ -1,4 +1,4 @@
-//! A small HTTP server: one thread, requests that only read, and a look at who is named as host.
+//! A small HTTP server: a few threads, and a look at who is named as host.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,18 +8,57 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 use crate::Error;
 
+/// What is asked, as far as an answer depends on it.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// Whether something is to change: POST. Otherwise it is GET.
+    pub changes: bool,
+    /// Without the query.
+    pub path: String,
+    /// What follows `?`, as it was sent.
+    pub query: String,
+    /// `Cookie`, as it was sent.
+    pub cookie: String,
+    /// `Origin`, where a page asks.
+    pub origin: Option<String>,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Self {
+        let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
+        let header = |name: &'static str| {
+            let found = request.headers().iter().find(|header| header.field.equiv(name));
+            found.map(|header| header.value.as_str().to_owned())
+        };
+        Self {
+            changes: *request.method() == Method::Post,
+            path: path.to_owned(),
+            query: query.to_owned(),
+            cookie: header("Cookie").unwrap_or_default(),
+            origin: header("Origin"),
+        }
+    }
+}
+
 /// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub status: u16,
     pub content_type: &'static str,
-    pub body: String,
+    pub body: Vec<u8>,
+    /// Further headers.
+    pub headers: Vec<(&'static str, String)>,
 }
 
 impl Reply {
+    /// What was asked for.
+    pub fn new(content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        Self { status: 200, content_type, body: body.into(), headers: Vec::new() }
+    }
+
     /// A sentence.
     pub fn text(status: u16, body: &str) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body: body.to_owned() }
+        Self { status, ..Self::new("text/plain; charset=utf-8", body) }
     }
 }
 
@@ -27,7 +66,7 @@ impl Reply {
 pub(crate) struct Listener {
     address: SocketAddr,
     server: Arc<Server>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -37,25 +76,29 @@ impl std::fmt::Debug for Listener {
 }
 
 impl Listener {
-    /// Answers GET requests for paths.
-    pub fn start(
+    /// Answers with `count` threads, by what is made for the address that was taken.
+    pub fn start<A: Fn(&Asked) -> Reply + Send + Sync + 'static>(
         address: SocketAddr,
-        answer: impl Fn(&str) -> Reply + Send + 'static,
+        count: usize,
+        make: impl FnOnce(SocketAddr) -> A,
     ) -> Result<Self, Error> {
         let fail = |cause: String| Error::Listen { address, cause };
         let server = Server::http(address).map_err(|error| fail(error.to_string()))?;
         let found = server.server_addr().to_ip();
         let address = found.ok_or_else(|| fail("not an IP socket".to_owned()))?;
-        let server = Arc::new(server);
-        let requests = Arc::clone(&server);
-        let thread = std::thread::spawn(move || {
-            for request in requests.incoming_requests() {
-                let reply = check(&request, address.ip())
-                    .unwrap_or_else(|| answer(request.url().split('?').next().unwrap_or_default()));
-                respond(request, reply);
-            }
+        let (server, answer) = (Arc::new(server), Arc::new(make(address)));
+        let threads = (0..count).map(|_| {
+            let (server, answer) = (Arc::clone(&server), Arc::clone(&answer));
+            std::thread::spawn(move || {
+                for request in server.incoming_requests() {
+                    let refused = refusal(&request, address.ip());
+                    let reply = refused.unwrap_or_else(|| answer(&Asked::of(&request)));
+                    respond(request, reply);
+                }
+            })
         });
-        Ok(Self { address, server, thread: Some(thread) })
+        let threads = threads.collect();
+        Ok(Self { address, server, threads })
     }
 
     /// Where it answers.
@@ -66,8 +109,10 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.server.unblock();
-        if let Some(thread) = self.thread.take() {
+        for _ in &self.threads {
+            self.server.unblock();
+        }
+        for thread in self.threads.drain(..) {
             // A panic there has been printed; the run's own result is not touched by it.
             _ = thread.join();
         }
@@ -75,7 +120,7 @@ impl Drop for Listener {
 }
 
 /// The refusal of a request that is not to be answered.
-fn check(request: &Request, ip: IpAddr) -> Option<Reply> {
+fn refusal(request: &Request, ip: IpAddr) -> Option<Reply> {
     let hosts: Vec<&str> = request
         .headers()
         .iter()
@@ -85,7 +130,8 @@ fn check(request: &Request, ip: IpAddr) -> Option<Reply> {
     if ip.is_loopback() && !matches!(hosts.as_slice(), [host] if is_loopback(host)) {
         return Some(Reply::text(403, "ask for it as 127.0.0.1 or localhost\n"));
     }
-    (*request.method() != Method::Get).then(|| Reply::text(405, "this can only be read\n"))
+    let known = [Method::Get, Method::Post].contains(request.method());
+    (!known).then(|| Reply::text(405, "ask with GET or POST\n"))
 }
 
 /// Whether a Host header names this machine and nothing else.
@@ -101,13 +147,14 @@ fn is_loopback(host: &str) -> bool {
 }
 
 fn respond(request: Request, reply: Reply) {
-    let headers = [
+    let always = [
         ("Content-Type", reply.content_type),
         ("Cache-Control", "no-store"),
         ("X-Content-Type-Options", "nosniff"),
     ];
-    let mut response = Response::from_string(reply.body).with_status_code(reply.status);
-    for (name, value) in headers {
+    let own = reply.headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let mut response = Response::from_data(reply.body).with_status_code(reply.status);
+    for (name, value) in always.into_iter().chain(own) {
         if let Ok(header) = Header::from_bytes(name, value) {
             response.add_header(header);
         }

@@ -1,8 +1,9 @@
-//! The figures of a run over HTTP while it goes on, for Prometheus and what else reads the text
-//! format of OpenMetrics 1.0.
+//! What is offered over HTTP: the figures of a run while it goes on, for Prometheus and what else
+//! reads the text format of OpenMetrics 1.0; and a directory of runs, for a browser.
 //!
 //! [`Metrics`] takes the events of a run and answers `GET /metrics`. Nothing is computed here that
-//! `events.jsonl` does not hold. HTTP is tiny_http's, the format prometheus-client's.
+//! `events.jsonl` does not hold. [`Runs`] serves a page that lists runs, compares them, shows what
+//! is under way and starts and stops studies. HTTP is tiny_http's, the format prometheus-client's.
 //!
 //! Invariants: counters and histograms never fall while a run goes on; a server on a loopback
 //! address answers only who names it by a loopback name, so that a page in a browser cannot read it
@@ -13,6 +14,7 @@
 
 mod figures;
 mod http;
+mod runs;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -21,7 +23,8 @@ use events::{Event, Hint};
 use prometheus_client::registry::Registry;
 
 use figures::{Figures, Shared};
-use http::{Listener, Reply};
+use http::{Asked, Listener, Reply};
+pub use runs::Runs;
 
 /// What OpenMetrics 1.0 says a reader must be told.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -38,12 +41,30 @@ pub enum Error {
         /// What the system said.
         cause: String,
     },
+    /// Runs are not offered to other machines.
+    #[error("{address} is not a loopback address")]
+    NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The system has no random numbers for a key.
+    #[error("no key can be made: {cause}")]
+    NoKey {
+        /// What the system said.
+        cause: String,
+    },
 }
 
 impl Hint for Error {
     fn hint(&self) -> Option<String> {
-        let Self::Listen { .. } = self;
-        Some("name another port, or port 0 for any free one".to_owned())
+        match self {
+            Self::Listen { .. } => Some("name another port, or port 0 for any free one".to_owned()),
+            Self::NotLoopback { .. } => Some(
+                "serve on 127.0.0.1 and reach it by 'ssh -L PORT:127.0.0.1:PORT' from elsewhere"
+                    .to_owned(),
+            ),
+            Self::NoKey { .. } => None,
+        }
     }
 }
 
@@ -63,7 +84,8 @@ impl Metrics {
         let figures = Arc::new(Mutex::new(Figures::default()));
         let mut registry = Registry::with_prefix("wearmark");
         registry.register_collector(Box::new(Shared(Arc::clone(&figures))));
-        let listener = Listener::start(address, move |path| reply(path, &registry))?;
+        let listener =
+            Listener::start(address, 1, |_| move |asked: &Asked| reply(asked, &registry))?;
         Ok(Self { figures, listener })
     }
 
@@ -78,13 +100,16 @@ impl Metrics {
     }
 }
 
-fn reply(path: &str, registry: &Registry) -> Reply {
-    if path != "/metrics" {
+fn reply(asked: &Asked, registry: &Registry) -> Reply {
+    if asked.changes {
+        return Reply::text(405, "this can only be read\n");
+    }
+    if asked.path != "/metrics" {
         return Reply::text(404, "the figures are at /metrics\n");
     }
     let mut text = String::new();
     match prometheus_client::encoding::text::encode(&mut text, registry) {
-        Ok(()) => Reply { status: 200, content_type: CONTENT_TYPE, body: text },
+        Ok(()) => Reply::new(CONTENT_TYPE, text),
         Err(_) => Reply::text(500, "the figures cannot be written\n"),
     }
 }

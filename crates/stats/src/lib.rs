@@ -13,6 +13,7 @@ pub mod chi_square;
 pub mod demerit;
 pub mod error_ratio;
 pub mod histogram;
+pub mod level;
 pub mod quantile;
 pub mod regression;
 pub mod rng;

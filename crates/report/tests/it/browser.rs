@@ -166,8 +166,12 @@ impl Tab<'_> {
 
     /// Loads a file and waits until it is loaded.
     pub fn open(&mut self, file: &Path) {
+        self.visit(&format!("file://{}", file.display()));
+    }
+
+    /// Loads an address and waits until it is loaded.
+    pub fn visit(&mut self, url: &str) {
         self.browser.events.clear();
-        let url = format!("file://{}", file.display());
         let reply = self.call("Page.navigate", &json!({ "url": url }));
         assert_eq!(reply.get("errorText"), None, "{url}");
         self.wait_for("Page.loadEventFired");

@@ -4,7 +4,8 @@
 //! `predict --json`, `result.json`), a trace with response times, a run directory, or a directory
 //! of several of them: a baseline, whose files are runs of one kind. [`text`] has the forms in
 //! which the verdicts leave: rows, Markdown, JUnit, CSV. [`repeat`](repeat()) makes runs until
-//! there is a verdict. The arithmetic is in [`crate::verdict`].
+//! there is a verdict. [`trend`](trend()) tells where the figures of many runs changed. The
+//! arithmetic is in [`crate::verdict`].
 
 mod figures;
 #[cfg(test)]
@@ -12,7 +13,9 @@ mod fixtures;
 mod read;
 mod repeat;
 mod text;
+mod trend;
 
 pub use read::{read, same_kind};
 pub use repeat::{Repeat, Repeated, repeat};
 pub use text::{CSV_HEADER, JUNIT_NAME, MARKDOWN_MARK, csv, headline, junit, markdown, rows};
+pub use trend::{Level, Line, Trend, trend};

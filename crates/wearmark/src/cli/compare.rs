@@ -1,4 +1,4 @@
-//! `wearmark compare`
+//! `wearmark compare` and `wearmark trend`
 
 use std::path::PathBuf;
 
@@ -48,4 +48,18 @@ pub struct Compare {
     /// Write the table as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+}
+
+/// `wearmark trend`
+#[derive(Debug, Args)]
+pub struct Trend {
+    /// A directory of results of one kind
+    ///
+    /// Its .json files and run directories, as 'wearmark compare' takes them, in the order of their
+    /// names: numbers in a name count as numbers, so that a date or the number of a build orders
+    /// them.
+    pub directory: PathBuf,
+    /// Write a page, one file that any browser opens
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }

@@ -16,7 +16,7 @@ pub struct Live {
 }
 
 /// An address and a port; a port alone is one that only this machine reaches.
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }

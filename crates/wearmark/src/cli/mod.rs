@@ -13,6 +13,7 @@ mod live;
 mod oltp;
 mod papers;
 mod prove;
+mod serve;
 mod statements;
 mod surgery;
 mod temp;
@@ -29,7 +30,7 @@ pub use advise::{
     Relaxed, WhatIf,
 };
 pub use capture::Capture;
-pub use compare::Compare;
+pub use compare::{Compare, Trend};
 pub use emulate::{Emulate, EmulateOrder, EmulateSet, EmulateStatus, bytes_range};
 pub use fleet::{Executor, Fleet, FleetCollect, FleetPlan, FleetRun};
 pub use live::Live;
@@ -39,6 +40,7 @@ pub use oltp::{
 };
 pub use papers::Papers;
 pub use prove::Prove;
+pub use serve::Serve;
 pub use statements::{OltpTemp, OltpVersions, StatementPlace, TempOperation};
 pub use surgery::{Anonymise, Host, Merge, Remap, RemapRule, Scale, Slice};
 pub use temp::{Temp, TempSweep};
@@ -99,9 +101,13 @@ pub enum Command {
     Sim(Sim),
     /// Say whether results got worse: OLTP runs, probes, simulations, predictions, studies
     Compare(Compare),
+    /// Say when the figures of many results changed: a baseline that has grown over months
+    Trend(Trend),
     /// Simulate many traces on many devices: plan the jobs, run them, collect the results
     #[command(subcommand)]
     Fleet(Fleet),
+    /// Show a directory of runs in a browser: filter, compare, watch, start and stop studies
+    Serve(Serve),
     /// Emulate a device: serve directories at its speed, for any program to use
     Emulate(Emulate),
     /// Run the same load here and on emulated devices, and compare with what is predicted

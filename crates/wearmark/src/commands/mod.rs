@@ -17,14 +17,16 @@ mod profile;
 mod prove;
 mod reference;
 mod replay;
+mod serve;
 mod sim;
 mod study;
 mod temp;
 mod trace;
+mod trend;
 
 use std::path::Path;
 
-use serve::Metrics;
+use ::serve::Metrics;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Advice;
@@ -81,6 +83,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Trace(command) => trace::run(command, &context),
         Command::Sim(arguments) => sim::run(&arguments, &context),
         Command::Compare(arguments) => compare::run(&arguments, &context),
+        Command::Trend(arguments) => trend::run(&arguments, &context),
         Command::Fleet(command) => fleet::run(command, &context),
         Command::Emulate(arguments) => emulate::run(&arguments, &context),
         Command::Prove(arguments) => prove::run(&arguments, &context),
@@ -88,6 +91,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Advise(command) => advise::run(*command, &context),
         Command::Papers(arguments) => papers::run(&arguments, &context),
         Command::Profile(command) => profile::run(command, &context),
+        Command::Serve(arguments) => serve::run(&arguments, &context),
         Command::Replay(arguments) => replay::run(&arguments, &context),
         Command::Validate(arguments) => replay::validate(&arguments, &context),
         Command::Completions { shell } => reference::completions(shell),

@@ -162,6 +162,9 @@ fn files(command: &Command) -> Files<'_> {
             .and(Kind::Markdown, compare.markdown.as_ref())
             .and(Kind::Junit, compare.junit.as_ref())
             .and(Kind::Csv, compare.csv.as_ref()),
+        Command::Trend(trend) => {
+            Files::of([trend.directory.as_path()]).and(Kind::Page, trend.html.as_ref())
+        }
         Command::Fleet(Fleet::Plan(plan)) => {
             Files::of(plan.traces.iter().map(PathBuf::as_path)).and(Kind::Plan, Some(&plan.output))
         }

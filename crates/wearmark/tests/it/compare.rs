@@ -165,3 +165,33 @@ fn the_script_for_ci_runs() {
     let comment = fs::read_to_string(dir.path().join("comment.md")).unwrap();
     assert!(comment.contains("Regression beyond 10%: transactions"), "{comment}");
 }
+
+#[test]
+fn a_trend_names_the_result_with_which_figures_changed() {
+    let dir = place();
+    for build in 1..=12 {
+        let profile = if build < 7 { "crucial-mx500" } else { "intel-x25-e" };
+        simulated(dir.path(), "one.json", profile);
+        // One device by name, whatever it is.
+        let text = fs::read_to_string(dir.path().join("one.json")).unwrap();
+        fs::create_dir_all(dir.path().join("kept")).unwrap();
+        let name = format!("kept/build-{build}.json");
+        fs::write(dir.path().join(name), text.replace(profile, "device")).unwrap();
+    }
+    let found = run(dir.path(), &["trend", "kept", "--html", "trend.html"]);
+    assert!(found.out.contains("build-7.json") && !found.out.contains("build-6"), "{found:?}");
+    let page = fs::read_to_string(dir.path().join("trend.html")).unwrap();
+    assert!(page.contains("What changed") && page.contains("build-7.json"));
+    let told: Value =
+        serde_json::from_str(&run(dir.path(), &["trend", "kept", "--json"]).out).unwrap();
+    let line = told["lines"].as_array().unwrap().iter().find(|line| line["levels"][1].is_object());
+    assert_eq!(line.expect("one changed")["levels"][1]["from"], 6);
+    assert!(found.out.contains("at last for the worse: device: mean of read"), "{found:?}");
+    assert_eq!(found.code, Some(1), "{found:?}");
+    refused(dir.path(), &["trend", "load.parquet"], "load.parquet");
+    refused(
+        dir.path(),
+        &["trend", "kept", "--html", "kept/build-1.json"],
+        "is there, and is no page",
+    );
+}

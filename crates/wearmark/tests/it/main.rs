@@ -16,6 +16,7 @@ mod oltp;
 mod outputs;
 mod packaging;
 mod program;
+mod runs_in_a_browser;
 mod schema;
 mod server_study;
 mod statements;
