@@ -60,6 +60,8 @@ enum Do {
     Compute(u64),
     Read,
     Commit,
+    /// Its pages are written: makes them durable.
+    Sync,
     /// Hands the log on.
     Release,
     /// Woken: is it durable, who flushes?
@@ -228,10 +230,7 @@ impl World<'_> {
                 self.waited(terminal);
                 self.proceed(terminal);
             }
-            Event::Written => {
-                let done = self.ask(Op::Flush, 0, 0);
-                self.at(done + self.server.sync_ns, Event::Flushed, terminal);
-            }
+            Event::Written => self.after_a_wake(terminal, Do::Sync),
             Event::Flushed => self.flushed(terminal),
         }
     }
@@ -284,6 +283,10 @@ impl World<'_> {
                 self.terminals[terminal].asked = self.now;
                 self.look(terminal);
             }
+            Some(Do::Sync) => {
+                let done = self.ask(Op::Flush, 0, 0);
+                self.at(done + self.server.sync_ns, Event::Flushed, terminal);
+            }
             Some(Do::Release) => self.release(terminal),
             Some(Do::Look) => self.look(terminal),
         }
@@ -320,7 +323,8 @@ impl World<'_> {
     fn release(&mut self, leader: usize) {
         self.log.flushed = self.log.target;
         self.log.leads = false;
-        for terminal in std::mem::take(&mut self.log.waiting) {
+        // Who waits until a lock is free is put before those who came earlier.
+        for terminal in std::mem::take(&mut self.log.waiting).into_iter().rev() {
             self.after_a_wake(terminal, Do::Look);
         }
         self.waited(leader);
