@@ -39,6 +39,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline' 'was
                       style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       connect-src 'self' data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
+/// A report may come from elsewhere: its scripts run in an origin of their own, which has no cookie
+/// and may change nothing.
+const SANDBOX: &str = "; sandbox allow-scripts allow-downloads allow-popups";
 /// Change of a median beyond which it is one, as in `wearmark compare`.
 const BOUND: f64 = 0.05;
 /// A comparison takes a moment; the table is answered meanwhile.
@@ -47,7 +50,7 @@ const THREADS: usize = 4;
 /// A server of a directory of runs; ends with this value.
 #[derive(Debug)]
 pub struct Runs {
-    listener: Listener,
+    _listener: Listener,
     url: String,
 }
 
@@ -83,17 +86,12 @@ impl Runs {
         })?;
         let address = listener.address();
         let url = format!("http://{address}/?key={key}");
-        Ok(Self { listener, url })
+        Ok(Self { _listener: listener, url })
     }
 
     /// What a browser opens, with the key in it.
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// Where it answers.
-    pub fn address(&self) -> SocketAddr {
-        self.listener.address()
     }
 }
 
@@ -113,7 +111,7 @@ impl Desk {
                 changed(id.and_then(|id| self.jobs.stop(id)))
             }
             (true, _) => Reply::text(405, "this can only be read\n"),
-            (_, "/") => page(include_bytes!("../../assets/runs.html")),
+            (_, "/") => page(POLICY.to_owned(), include_bytes!("../../assets/runs.html")),
             (_, "/runs.css") => {
                 Reply::new("text/css; charset=utf-8", include_bytes!("../../assets/runs.css"))
             }
@@ -188,7 +186,10 @@ impl Desk {
         };
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or("");
         let kind = match end {
-            "html" => return std::fs::read(&path).map_or_else(|_| none(), page),
+            "html" => {
+                let policy = format!("{POLICY}{SANDBOX}");
+                return std::fs::read(&path).map_or_else(|_| none(), |body| page(policy, body));
+            }
             "json" => JSON,
             "toml" | "jsonl" | "csv" | "log" => "text/plain; charset=utf-8",
             "parquet" => "application/octet-stream",
@@ -203,9 +204,9 @@ fn decoded(name: &str) -> String {
     percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
-fn page(body: impl Into<Vec<u8>>) -> Reply {
-    let headers = [("Content-Security-Policy", POLICY), ("Referrer-Policy", "no-referrer")];
-    let headers = headers.map(|(name, value)| (name, value.to_owned())).to_vec();
+fn page(policy: String, body: impl Into<Vec<u8>>) -> Reply {
+    let referrer = ("Referrer-Policy", "no-referrer".to_owned());
+    let headers = vec![("Content-Security-Policy", policy), referrer];
     Reply { headers, ..Reply::new("text/html; charset=utf-8", body) }
 }
 

@@ -207,5 +207,6 @@ fn studies_are_started_watched_stopped_and_compared_in_a_browser() {
     tab.width(1200);
     tab.visit(&format!("http://{address}/run/mini-001/report.html"));
     assert!(tab.text("document.title").contains("A small one"));
+    assert_eq!(tab.text("self.origin"), "null", "what it holds may not act for the user");
     assert_eq!(tab.complaints(), "");
 }
