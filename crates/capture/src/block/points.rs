@@ -39,7 +39,7 @@ pub(super) fn collect(device: u32) -> Result<Collector<BlockReader>, Unavailable
         name: name.to_owned(),
         filter: format!("dev == {device}"),
         optional: false,
-        most: None,
+        sampled: false,
     };
     let points = vec![wanted("block_rq_issue"), wanted("block_rq_complete")];
     Collector::start("block", points, None, BlockReader::default())

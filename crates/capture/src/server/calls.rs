@@ -111,10 +111,6 @@ const CALLS: [Row; 23] = [
     ("futex", Kind::Wait, &["op"], FUTEX_WAITS, true),
 ];
 
-/// Switches between tasks that are watched: those of some thousand transactions say what each kind
-/// computes, at a cost of a tenth of a second; all of them would cost more than all else together.
-const MOST_SWITCHES: u64 = 300_000;
-
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET (futex(2): 0 and 9), private or shared (128), by either clock
 /// (256): the calls that sleep.
 const FUTEX_WAITS: &str = "op == 0 || op == 128 || op == 9 || op == 137 || op == 265 || op == 393";
@@ -132,8 +128,10 @@ pub(super) fn list(system: System, options: Options) -> (Vec<Wanted>, Vec<Point>
             Kind::Switch => "sched",
             _ => "syscalls",
         };
-        let most = (kind == Kind::Switch).then_some(MOST_SWITCHES);
-        wanted.push(Wanted { system, name, filter: filter.to_owned(), optional, most });
+        // Those of some hundred transactions in each second say what each kind computes; all of
+        // them would cost more than all else together.
+        let sampled = kind == Kind::Switch;
+        wanted.push(Wanted { system, name, filter: filter.to_owned(), optional, sampled });
         let task = Field { offset: 4, size: 4 };
         points.push(Point { call, kind, side, names, task, fields: Vec::new() });
     };

@@ -39,7 +39,7 @@ pub struct Options {
     /// flush are told from requests that committed nothing. Costs two events per such sleep.
     pub waits: bool,
     /// When tasks get a processor and leave it, so that computing is told from waiting for locks
-    /// and processors; for the first few hundred thousand switches from or to a task of the server.
+    /// and processors; for some thousand switches from or to a task of the server in each second.
     pub processors: bool,
 }
 
@@ -86,6 +86,7 @@ pub struct Logical {
     pub(super) turns: Vec<Turn>,
     pub(super) sleeps: Vec<Sleep>,
     pub(super) runs: Vec<OnProcessor>,
+    pub(super) runs_seen: Vec<(u64, u64)>,
 }
 
 /// A task (process or thread) of the server that did I/O.
@@ -165,8 +166,8 @@ impl ServerCapture {
 }
 
 fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
-    let Tracked { mut ios, turns, sleeps, runs, handles, mut files, roles, counts, recorded } =
-        tracked;
+    let Tracked { mut ios, turns, sleeps, runs, runs_seen, handles, .. } = tracked;
+    let Tracked { mut files, roles, counts, recorded, .. } = tracked;
     let mut unresolved = Unresolved::default();
     // Only now is it known what every handle stands for.
     ios.retain(|io| {
@@ -210,6 +211,7 @@ fn logical(tracked: Tracked, server: &Server, origin_ns: u64) -> Logical {
         turns,
         sleeps,
         runs,
+        runs_seen,
         ..Logical::default()
     };
     let mut actors: HashMap<u32, u16> = HashMap::new();

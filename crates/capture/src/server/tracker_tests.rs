@@ -174,6 +174,51 @@ fn a_task_has_a_processor_from_switch_to_switch() {
 }
 
 #[test]
+fn who_does_something_has_a_processor() {
+    let mut tracker = tracker();
+    let mut push = |time_ns, kind, values: [u32; 2]| {
+        let values = [u64::from(values[0]), u64::from(values[1]), 0];
+        tracker.pending.push(event(time_ns, kind, Side::Enter, values));
+    };
+    // Nobody tells that it got a processor.
+    push(10, Kind::Received, [9, 0]);
+    push(20, Kind::Sent, [9, 0]);
+    push(30, Kind::Switch, [TASK, 0]);
+    push(45, Kind::Switch, [CHILD, TASK]);
+    push(47, Kind::Received, [9, 0]);
+    push(50, Kind::Switch, [TASK, 0]);
+    push(60, Kind::Switch, [TASK, 0]);
+    tracker.polled(1000);
+    let run = |start_ns, end_ns| OnProcessor { start_ns, end_ns, task: TASK };
+    assert_eq!(tracker.tracked.runs, [run(10, 30), run(45, 50)]);
+}
+
+#[test]
+fn what_ran_while_nobody_watched_is_no_run() {
+    let mut tracker = tracker();
+    let mut push = |time_ns, side, values: [u64; 2]| {
+        tracker.pending.push(event(time_ns, Kind::Switch, side, [values[0], values[1], 0]));
+    };
+    let task = u64::from(TASK);
+    push(10, Side::Enter, [0, task]);
+    push(20, Side::Enter, [task, 0]);
+    push(25, Side::Enter, [0, task]);
+    push(30, Side::Exit, [0, 0]);
+    // Not everything is off at once; these count for nothing.
+    push(32, Side::Enter, [task, 0]);
+    push(35, Side::Enter, [0, task]);
+    push(50, Side::Exit, [1, 0]);
+    push(52, Side::Enter, [task, 0]);
+    push(60, Side::Enter, [0, task]);
+    push(70, Side::Enter, [task, 0]);
+    tracker.polled(1000);
+    let run = |start_ns, end_ns| OnProcessor { start_ns, end_ns, task: TASK };
+    let tracked = tracker.finish(Recorded::default());
+    assert_eq!(tracked.runs, [run(10, 20), run(60, 70)]);
+    assert_eq!(tracked.runs_seen, [(0, 30), (50, 70)]);
+}
+
+#[test]
 fn sleeps_are_kept_and_disturb_no_call() {
     let mut tracker = tracker();
     call(&mut tracker, 10, Kind::Wait, [137, 0, 0], 0);

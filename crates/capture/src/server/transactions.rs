@@ -15,8 +15,8 @@
 //!   and its last answer during which another task flushed the log: group commit;
 //! - *gap*: the rest: computing, waiting for locks and for a processor.
 //!
-//! Where switches between tasks were watched, the time that the task had a processor is known too;
-//! it overlaps with the others, since calls compute as well.
+//! Where switches between tasks were watched from its start to its end, the time that the task had
+//! a processor is known too; it overlaps with the others, since calls compute as well.
 //!
 //! Invariant: the four add up to the transaction's duration. Tested on hand-made sequences.
 
@@ -75,9 +75,12 @@ pub struct TransactionIo {
     pub shared_commit_ns: u64,
     /// The rest: computing and waiting for locks and processors.
     pub gap_ns: u64,
-    /// Time on a processor; 0 where that was not watched, or not to its end.
+    /// Time on a processor; 0 where that was not watched from its start to its end.
     #[serde(default)]
     pub cpu_ns: u64,
+    /// Of that, what its client waited for outside of I/O.
+    #[serde(default)]
+    pub answer_cpu_ns: u64,
     /// When its own log flush ended, ns from the start of the trace: its commit point. `None` where
     /// it flushed none: it wrote nothing, or another task flushed for it.
     pub commit_ns: Option<u64>,
@@ -106,8 +109,16 @@ pub fn attribute(logical: &mut Logical, spans: &[Span]) -> Vec<TransactionIo> {
             chains.transaction[request.index] = number;
         }
         let mut made = sum(number, span, origin, requests, turns, &tasks.log_flushes);
-        if span.end_ns <= tasks.runs_seen_ns {
-            made.cpu_ns = tasks.runs.get(&span.task).map_or(0, |runs| on_processor(runs, span));
+        if let Some(runs) = tasks.runs.get(&span.task)
+            && is_within(&logical.runs_seen, span)
+        {
+            made.cpu_ns = on_processor(runs, span.start_ns, span.end_ns);
+            let waits = waits_of_client(span, turns);
+            let behind = waits.map(|(from, to)| on_processor(runs, from, to)).sum::<u64>();
+            let calls = requests
+                .iter()
+                .map(|own| on_processor(runs, own.start_ns, own.end_ns.min(span.end_ns)));
+            made.answer_cpu_ns = made.cpu_ns.saturating_sub(behind + calls.sum::<u64>());
         }
         found.push(made);
     }
@@ -134,8 +145,6 @@ struct Tasks {
     turns: HashMap<u32, Vec<(u64, bool)>>,
     /// Start and end of each time on a processor.
     runs: HashMap<u32, Vec<(u64, u64)>>,
-    /// Until when these were watched.
-    runs_seen_ns: u64,
     /// Start and end.
     log_flushes: Vec<(u64, u64)>,
 }
@@ -163,7 +172,6 @@ impl Tasks {
         }
         for run in &logical.runs {
             tasks.runs.entry(run.task).or_default().push((run.start_ns, run.end_ns));
-            tasks.runs_seen_ns = tasks.runs_seen_ns.max(run.end_ns);
         }
         tasks
     }
@@ -220,29 +228,39 @@ fn sum(
     made
 }
 
-/// How much of a span lies within times on a processor.
-fn on_processor(runs: &[(u64, u64)], span: &Span) -> u64 {
-    let first = runs.partition_point(|run| run.1 <= span.start_ns);
-    let own = runs[first..].iter().take_while(|run| run.0 < span.end_ns);
-    own.map(|run| run.1.min(span.end_ns) - run.0.max(span.start_ns)).sum()
+/// Whether one of the times contains a span.
+fn is_within(times: &[(u64, u64)], span: &Span) -> bool {
+    let next = times.partition_point(|time| time.0 <= span.start_ns);
+    next.checked_sub(1).is_some_and(|own| span.end_ns <= times[own].1)
+}
+
+/// How much of a time lies within times on a processor.
+fn on_processor(runs: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
+    let first = runs.partition_point(|run| run.1 <= from_ns);
+    let own = runs[first..].iter().take_while(|run| run.0 < to_ns);
+    own.map(|run| run.1.min(to_ns).saturating_sub(run.0.max(from_ns))).sum()
 }
 
 /// Time during which the task had nothing to answer, and how often it got something. I/O in that
 /// time (a log flush that happens behind the answer) is service, not waiting.
 fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> (u64, u32) {
-    if turns.is_empty() {
-        return (0, 0);
-    }
-    let (mut waited, mut messages, mut idle_since) = (0, 0, Some(span.start_ns));
-    let mut add = |from: u64, to: u64| {
+    let (mut waited, mut messages) = (0, 0);
+    for (from, to) in waits_of_client(span, turns) {
         let busy = |own: &Own| own.end_ns.min(to).saturating_sub(own.start_ns.max(from));
         waited += (to - from) - requests.iter().map(busy).sum::<u64>().min(to - from);
-    };
+        messages += u32::from(to < span.end_ns);
+    }
+    (waited, messages)
+}
+
+/// The times from an answer, or the start, to the next message, or the end; none where messages
+/// were not watched.
+fn waits_of_client(span: &Span, turns: &[(u64, bool)]) -> impl Iterator<Item = (u64, u64)> {
+    let (mut waits, mut idle_since) = (Vec::new(), Some(span.start_ns));
     for (time, received) in turns {
         match (received, idle_since) {
             (true, Some(since)) => {
-                add(since, *time);
-                messages += 1;
+                waits.push((since, *time));
                 idle_since = None;
             }
             (false, None) => idle_since = Some(*time),
@@ -255,10 +273,10 @@ fn client_wait(span: &Span, turns: &[(u64, bool)], requests: &[Own]) -> (u64, u3
             }
         }
     }
-    if let Some(since) = idle_since {
-        add(since, span.end_ns);
+    if let Some(since) = idle_since.filter(|_| !turns.is_empty()) {
+        waits.push((since, span.end_ns));
     }
-    (waited, messages)
+    waits.into_iter()
 }
 
 /// Overlap of log flushes of others with the piece between the last I/O (or message) and the last
@@ -347,10 +365,40 @@ mod tests {
             task,
         };
         logical.runs = vec![run(2, 9, 7), run(5, 90, 8), run(20, 30, 7), run(35, 60, 7)];
-        let spans = [span(7, 5, 40), span(7, 41, 50), span(9, 0, 50), span(8, 60, 95)];
+        logical.runs_seen = vec![(0, ORIGIN + 50), (ORIGIN + 65, ORIGIN + 90)];
+        let spans = [
+            span(9, 0, 50),
+            span(7, 5, 40),
+            span(7, 41, 50),
+            // Nobody watched when it began, when it ended, and in between.
+            span(8, 60, 80),
+            span(8, 70, 95),
+            span(8, 45, 70),
+            span(8, 80, 90),
+        ];
         let found = attribute(&mut logical, &spans);
-        // The last one ends when nobody watched any more.
-        assert_eq!(found.iter().map(|one| one.cpu_ns).collect::<Vec<_>>(), [0, 4 + 10 + 5, 9, 0]);
+        assert!(found.iter().all(|one| one.answer_cpu_ns == one.cpu_ns), "nobody else waited");
+        let found: Vec<(u64, u64)> = found.iter().map(|one| (one.start_ns, one.cpu_ns)).collect();
+        let expected = [(0, 0), (5, 4 + 10 + 5), (41, 9), (45, 0), (60, 0), (70, 0), (80, 10)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_client_waits_for_what_is_computed_between_message_and_answer_outside_of_calls() {
+        // Message at 5, read 10..20, answer 25, message 40, answer 60, the end at 70.
+        let turns = [(5, 7, true), (25, 7, false), (40, 7, true), (60, 7, false)];
+        let mut logical = logical(&[(10, 10, 0, Op::Read, Class::Data)], &turns);
+        let run = |start: u64, end: u64| OnProcessor {
+            start_ns: ORIGIN + start,
+            end_ns: ORIGIN + end,
+            task: 7,
+        };
+        // Reading sleeps from 12 to 18; what comes after the answers delays nobody.
+        logical.runs = vec![run(3, 12), run(18, 33), run(38, 64)];
+        logical.runs_seen = vec![(0, ORIGIN + 100)];
+        let found = attribute(&mut logical, &[span(7, 0, 70)])[0];
+        assert_eq!(found.cpu_ns, 9 + 15 + 26);
+        assert_eq!(found.answer_cpu_ns, (10 - 5) + (25 - 20) + (60 - 40));
     }
 
     #[test]

@@ -32,6 +32,10 @@ use ring::{Field, PageLayout};
 
 /// Time between two looks at the buffers.
 const POLL: Duration = Duration::from_millis(20);
+/// Sampled tracepoints are off for the rest of a second after about this many of their events: they
+/// cost some hundredths of the time.
+const SAMPLED_PER_S: u64 = 20_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Kernel memory for all processors' buffers together, KiB.
 const BUFFERS_KIB: usize = 256 << 10;
 /// Kernel memory for one processor's buffer at most, KiB.
@@ -49,8 +53,8 @@ pub(crate) struct Wanted {
     pub filter: String,
     /// Whether the capture can do without it on a kernel that lacks it.
     pub optional: bool,
-    /// It is switched off after about this many of its events.
-    pub most: Option<u64>,
+    /// Whether it is on for a part of each second only, together with all others of the kind.
+    pub sampled: bool,
 }
 
 /// Tells the tasks (thread numbers) to follow.
@@ -70,6 +74,11 @@ pub(crate) trait Reader: Send + 'static {
 
     /// Takes an event of the tracepoint `index`. Events of one processor come in order.
     fn event(&mut self, index: usize, time_ns: u64, event: &[u8]);
+
+    /// The sampled tracepoints were switched off at this time, or are on again since.
+    fn sampling(&mut self, on: bool, time_ns: u64) {
+        let _ = (on, time_ns);
+    }
 
     /// All events up to `complete_ns` have been handed over.
     fn polled(&mut self, complete_ns: u64);
@@ -158,17 +167,32 @@ struct Instance {
     indices: Vec<Option<usize>>,
     kind: Field,
     enables: Vec<String>,
-    bounded: Vec<Bounded>,
+    sampled: Sampled,
     pipes: Vec<File>,
     events: u64,
     event_ns: f64,
 }
 
-/// A tracepoint that is switched off after some of its events.
-struct Bounded {
-    index: usize,
-    left: u64,
-    enable: String,
+/// The tracepoints that are on for a part of each second.
+#[derive(Default)]
+struct Sampled {
+    indices: Vec<usize>,
+    enables: Vec<String>,
+    /// When the second began, and how many of their events came in it.
+    since_ns: u64,
+    events: u64,
+    off: bool,
+}
+
+impl Sampled {
+    /// Whether they have to be switched now, and to what.
+    fn turn(&mut self, now_ns: u64) -> Option<bool> {
+        if now_ns.saturating_sub(self.since_ns) >= SECOND_NS {
+            (self.since_ns, self.events) = (now_ns, 0);
+        }
+        let off = self.events >= SAMPLED_PER_S;
+        (off != std::mem::replace(&mut self.off, off)).then_some(!off)
+    }
 }
 
 impl Drop for Instance {
@@ -197,10 +221,10 @@ impl Instance {
         let layout =
             PageLayout { commit_offset: 8, commit_size: 8, data_offset: 16, page_size: 4096 };
         let kind = Field { offset: 0, size: 2 };
-        let (indices, enables, bounded, pipes) = Default::default();
+        let (indices, enables, sampled, pipes) = Default::default();
         let (events, event_ns) = (0, 0.0);
         let mut instance =
-            Self { path, layout, indices, kind, enables, bounded, pipes, events, event_ns };
+            Self { path, layout, indices, kind, enables, sampled, pipes, events, event_ns };
         instance.set_up(&root, wanted, tasks, &mut reader).map_err(|error| {
             Unavailable::new(format!("tracefs refuses the capture: {error}"), REMEDY_KERNEL)
         })?;
@@ -261,8 +285,9 @@ impl Instance {
         }
         self.indices[id] = Some(index);
         let enable = format!("{folder}/enable");
-        if let Some(left) = point.most {
-            self.bounded.push(Bounded { index, left, enable: enable.clone() });
+        if point.sampled {
+            self.sampled.indices.push(index);
+            self.sampled.enables.push(enable.clone());
         }
         self.enables.push(enable);
         Ok(())
@@ -326,19 +351,25 @@ impl Instance {
                     if let Some(index) = index {
                         self.events += 1;
                         reader.event(index, time, event);
-                        for own in self.bounded.iter_mut().filter(|own| own.index == index) {
-                            own.left = own.left.saturating_sub(1);
-                        }
+                        self.sampled.events += u64::from(self.sampled.indices.contains(&index));
                     }
                 });
             }
         }
-        let over = self.bounded.iter().position(|own| own.left == 0);
-        if let Some(over) = over.map(|at| self.bounded.swap_remove(at)) {
-            let _ = self.write(&over.enable, "0");
-        }
+        self.turn(reader);
         // An event stamped before we began may still have been in the making: a safe distance.
         reader.polled(begin_ns.saturating_sub(1_000_000));
+    }
+
+    /// Switches the sampled tracepoints. What they see between the switch and the time that is
+    /// told counts for nothing: they are off for a little longer than they had to be.
+    fn turn<R: Reader>(&mut self, reader: &mut R) {
+        let before_ns = now_ns();
+        let Some(on) = self.sampled.turn(before_ns) else { return };
+        for enable in &self.sampled.enables {
+            let _ = self.write(enable, if on { "1" } else { "0" });
+        }
+        reader.sampling(on, if on { now_ns() } else { before_ns });
     }
 
     /// Events that the kernel dropped, over all processors.
@@ -383,6 +414,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sampled_tracepoints_are_on_at_the_beginning_of_each_second() {
+        let mut own = Sampled { since_ns: 100, ..Sampled::default() };
+        assert_eq!(own.turn(200), None);
+        own.events = SAMPLED_PER_S;
+        assert_eq!(own.turn(300), Some(false));
+        assert_eq!(own.turn(SECOND_NS), None);
+        assert_eq!(own.turn(SECOND_NS + 100), Some(true));
+        assert_eq!((own.events, own.turn(SECOND_NS + 200)), (0, None));
+        own.events = SAMPLED_PER_S - 1;
+        assert_eq!(own.turn(2 * SECOND_NS + 100), None, "what is seldom stays on");
+        assert_eq!(own.events, 0);
+    }
+
+    #[test]
     fn losses_of_a_processor() {
         let stats = "entries: 5\noverrun: 1\ncommit overrun: 2\nbytes: 99\n\
                      oldest event ts:  10.5\nnow ts: 11.0\ndropped events: 40\nread events: 7\n";
@@ -411,7 +456,7 @@ mod tests {
     fn start() -> Result<Collector<Deaf>, Unavailable> {
         let filter = format!("dev == {}", 250 << 20);
         let (system, name) = ("block", "block_rq_issue".to_owned());
-        let point = Wanted { system, name, filter, optional: false, most: None };
+        let point = Wanted { system, name, filter, optional: false, sampled: false };
         Collector::start("deaf", vec![point], None, Deaf)
     }
 

@@ -16,12 +16,12 @@ use crate::Error;
 pub fn table(transactions: &[TransactionIo], kind: impl Fn(u16) -> &'static str) -> String {
     let mut text = String::from(
         "transaction,kind,turns,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,\
-         written_bytes,service_ns,client_ns,shared_commit_ns,gap_ns,cpu_ns,commit_ns\n",
+         written_bytes,service_ns,client_ns,shared_commit_ns,gap_ns,cpu_ns,answer_cpu_ns,commit_ns\n",
     );
     for each in transactions {
         let commit = each.commit_ns.map_or_else(String::new, |ns| ns.to_string());
         text.push_str(&format!(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{commit}\n",
             each.number,
             kind(each.kind),
             each.turns,
@@ -38,6 +38,7 @@ pub fn table(transactions: &[TransactionIo], kind: impl Fn(u16) -> &'static str)
             each.shared_commit_ns,
             each.gap_ns,
             each.cpu_ns,
+            each.answer_cpu_ns,
         ));
     }
     text
@@ -63,6 +64,8 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
     let (kind, turns) = (column("kind")?, column("turns")?);
     let (duration, gap) = (column("duration_ns")?, column("gap_ns")?);
     let cpu = column("cpu_ns").ok();
+    // Tables that were written before lack it.
+    let answer = column("answer_cpu_ns").ok().or(cpu);
     let kinds: HashMap<&str, u16> = names.iter().copied().zip(0u16..).collect();
     let mut found = Vec::new();
     for (number, line) in (2..).zip(lines) {
@@ -84,6 +87,7 @@ pub fn read_table(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Transac
             duration_ns: figure(duration)?,
             gap_ns: figure(gap)?,
             cpu_ns: cpu.map_or(Ok(0), figure)?,
+            answer_cpu_ns: answer.map_or(Ok(0), figure)?,
         });
     }
     Ok(found)
@@ -102,6 +106,7 @@ mod tests {
             turns,
             gap_ns: 5,
             cpu_ns: 3,
+            answer_cpu_ns: 2,
             ..TransactionIo::default()
         };
         let text = table(&[io(1, 3), io(0, 1)], |kind| NAMES[usize::from(kind)]);
@@ -110,7 +115,10 @@ mod tests {
             found.iter().map(|one| (one.kind, one.turns)).collect::<Vec<_>>(),
             [(1, 3), (0, 1)]
         );
-        assert_eq!((found[0].gap_ns, found[0].cpu_ns), (5, 3));
+        assert_eq!((found[0].gap_ns, found[0].cpu_ns, found[0].answer_cpu_ns), (5, 3, 2));
+        let older = text.replace("answer_cpu_ns", "another");
+        let found = read_table(Path::new("t.csv"), &older, &NAMES).unwrap();
+        assert_eq!((found[0].cpu_ns, found[0].answer_cpu_ns), (3, 3));
         let text = "transaction,kind,gap_ns,turns,duration_ns\n1,payment,5,3,9\n";
         let found = read_table(Path::new("t.csv"), text, &NAMES).unwrap()[0];
         assert_eq!((found.turns, found.duration_ns, found.gap_ns, found.cpu_ns), (3, 9, 5, 0));
