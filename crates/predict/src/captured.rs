@@ -68,6 +68,8 @@ pub struct Transaction {
     pub gap_ns: u64,
     /// Time of the server's task on a processor, ns; 0 where that was not watched.
     pub cpu_ns: u64,
+    /// Of that, what its client waited for outside of I/O.
+    pub answer_cpu_ns: u64,
 }
 
 /// Processor time per transaction, ns.

@@ -302,7 +302,8 @@ fn templates(
     data_class: u16,
 ) -> (Templates, Option<Buffer>) {
     let all = &captured.transactions;
-    let weight = weights(captured);
+    let computing = Computing::of(captured);
+    let weight = computing.weights();
     let count = all.len() as f64;
     let mean_weight = all.iter().map(&weight).sum::<f64>() / count;
     let mean_turns = all.iter().map(|one| f64::from(one.turns.max(1))).sum::<f64>() / count;
@@ -312,11 +313,13 @@ fn templates(
     let commit_ns = leads * leader_ns + (1.0 - leads) * WAITER_CPU_NS;
     let commit_share = commits as f64 / count;
     let server_ns = (captured.cpu.server_ns - commit_ns * commit_share).max(0.0);
-    // What a task computes within a call, while the device works, is in the accounts, but nobody
-    // waits for it; outside of calls it cannot compute for longer than it was there.
-    let outside_ns = leads * LEADER_CPU_NS + (1.0 - leads) * WAITER_CPU_NS;
+    // What is computed within a call, while the device works, or when the answer is sent already is
+    // in the accounts, but nobody waits for it: it only keeps processors from others.
+    let outside_ns = (leads * LEADER_CPU_NS + (1.0 - leads) * WAITER_CPU_NS) * commit_share;
     let gap_ns = mean(all.iter().map(|one| one.gap_ns));
-    let server_ns = server_ns.min((gap_ns - outside_ns * commit_share).max(LEAST_CPU_NS));
+    let longest_ns = gap_ns.min(if computing.is_watched { mean_weight } else { f64::MAX });
+    let waited_for_ns = server_ns.min((longest_ns - outside_ns).max(LEAST_CPU_NS));
+    let behind_ns = (server_ns - waited_for_ns) / mean_turns;
     let log_bytes = (facts.bytes / commits.max(1)).clamp(1, 1 << 24) as u32;
     let reads = device_reads(captured);
     let buffer = captured.buffer_bytes.map(|bytes| Buffer::learn(captured, bytes));
@@ -326,7 +329,8 @@ fn templates(
     for (index, one) in all.iter().enumerate().step_by(skip) {
         let kind = &captured.kinds[usize::from(one.kind)];
         let sample = Sample {
-            server_ns: (server_ns * weight(one) / mean_weight).max(LEAST_CPU_NS),
+            server_ns: (waited_for_ns * weight(one) / mean_weight).max(LEAST_CPU_NS),
+            behind_ns: behind_ns as u64,
             client_ns: captured.cpu.client_ns * f64::from(one.turns.max(1)) / mean_turns,
             turns: one.turns.max(1),
             log_bytes: kind.writes.then_some(log_bytes),
@@ -341,31 +345,45 @@ fn templates(
     (templates, buffer)
 }
 
-/// Processor time of a transaction relative to others: its own where switches between tasks were
-/// watched, the mean of its kind where they were watched for others of it. Where they were not, or
-/// hold too little of what the accounts do, the time that is no I/O, by the median of its kind and
-/// within a factor of it: kinds that wait for locks then seem to compute more than they do.
-fn weights(captured: &Captured) -> impl Fn(&Transaction) -> f64 {
-    let all = &captured.transactions;
-    let overall = mean(all.iter().map(|one| one.cpu_ns).filter(|ns| *ns > 0));
-    // Where most of the switches were missed, they say nothing of the rest.
-    let is_watched = overall > LEAST_WATCHED * captured.cpu.server_ns;
-    let of_kind = |kind: usize| {
-        let own = all.iter().filter(move |one| usize::from(one.kind) == kind);
-        if is_watched {
-            let own_mean = mean(own.map(|one| one.cpu_ns).filter(|ns| *ns > 0));
-            if own_mean > 0.0 { own_mean } else { overall }
-        } else {
-            quantile(own.map(|one| one.gap_ns), 0.5).max(1.0)
-        }
-    };
-    let usual: Vec<f64> = (0..captured.kinds.len()).map(of_kind).collect();
-    move |one| {
-        let usual = usual[usize::from(one.kind)];
-        match (is_watched, one.cpu_ns) {
-            (true, 0) => usual,
-            (true, ns) => ns as f64,
-            (false, _) => usual * (one.gap_ns as f64 / usual).clamp(1.0 / SPREAD, SPREAD),
+/// What is known of how long transactions compute while their clients wait.
+struct Computing {
+    /// Whether switches between tasks were watched. Where most of them were missed, they say
+    /// nothing of the rest.
+    is_watched: bool,
+    /// By kind: the mean, ns; where they were not watched, the median of the time that is no I/O.
+    usual: Vec<f64>,
+}
+
+impl Computing {
+    fn of(captured: &Captured) -> Self {
+        let all = &captured.transactions;
+        let watched = || all.iter().filter(|one| one.cpu_ns > 0);
+        let cpu_ns = mean(watched().map(|one| one.cpu_ns));
+        let is_watched = cpu_ns > LEAST_WATCHED * captured.cpu.server_ns;
+        let overall = mean(watched().map(|one| one.answer_cpu_ns));
+        let of_kind = |kind: usize| {
+            let is_own = |one: &&Transaction| usize::from(one.kind) == kind;
+            if !is_watched {
+                return quantile(all.iter().filter(is_own).map(|one| one.gap_ns), 0.5).max(1.0);
+            }
+            let own = watched().filter(is_own).map(|one| one.answer_cpu_ns);
+            Some(mean(own)).filter(|ns| *ns > 0.0).unwrap_or(overall)
+        };
+        Self { is_watched, usual: (0..captured.kinds.len()).map(of_kind).collect() }
+    }
+
+    /// How long a transaction computes, relative to others: its own time where switches between
+    /// tasks were watched, the mean of its kind where they were watched for others of it. Otherwise
+    /// the time that is no I/O, within a factor of its kind's: kinds that wait for locks then seem
+    /// to compute more than they do.
+    fn weights(&self) -> impl Fn(&Transaction) -> f64 {
+        move |one| {
+            let usual = self.usual[usize::from(one.kind)];
+            match (self.is_watched, one.cpu_ns) {
+                (true, 0) => usual,
+                (true, _) => one.answer_cpu_ns as f64,
+                (false, _) => usual * (one.gap_ns as f64 / usual).clamp(1.0 / SPREAD, SPREAD),
+            }
         }
     }
 }
@@ -386,6 +404,7 @@ fn lock_steps(captured: &Captured, kind: &str) -> &'static [(f64, Step)] {
 /// One sample on its way to a template.
 struct Sample<'a> {
     server_ns: f64,
+    behind_ns: u64,
     client_ns: f64,
     turns: u32,
     log_bytes: Option<u32>,
@@ -395,8 +414,8 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     /// A turn is the client computing, a hand-over, the server computing and reading, and a
-    /// hand-over back; the commit is in the last one, after which the client takes the answer. A
-    /// hand-over takes no time itself: it gives the processor away and asks for one anew.
+    /// hand-over back; the commit is in the last one, after which the client takes the answer, while
+    /// the server goes on for what it computes besides. A hand-over takes no time itself: it gives the processor away and asks for one anew.
     fn steps(&self, captured: &Captured, data_class: u16) -> Vec<Step> {
         let logical = &captured.logical;
         let turns = f64::from(self.turns);
@@ -430,6 +449,7 @@ impl Sample<'_> {
             if let Some(bytes) = self.log_bytes.filter(|_| turn + 1 == self.turns) {
                 steps.extend([Step::Insert(bytes), Step::Commit]);
             }
+            steps.push(Step::Behind(self.behind_ns));
         }
         steps.push(Step::Ask(client));
         steps

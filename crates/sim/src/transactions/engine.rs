@@ -68,12 +68,21 @@ pub(super) struct Actor {
     /// How long it computes, ns, and whether it is its client that does.
     pub(super) computes_ns: u64,
     pub(super) as_client: bool,
+    /// How long its server goes on behind the next answer, ns.
+    pub(super) behind_ns: u64,
     pub(super) waits: Waits,
     pub(super) keys: Vec<u32>,
     /// Reads that it makes because caches are empty still.
     pub(super) extra_reads: u32,
     /// Factor on what it writes to the log, for the same reason.
     pub(super) log: f64,
+}
+
+impl Actor {
+    /// How long its server goes on behind the answer that its client gets now, ns.
+    fn behind(&mut self) -> u64 {
+        if self.as_client { std::mem::take(&mut self.behind_ns) } else { 0 }
+    }
 }
 
 /// A background task.
@@ -246,7 +255,11 @@ impl<'a> Engine<'a> {
     pub(super) fn ready(&mut self, id: u32, ns: u64) {
         let actor = &mut self.actors[id as usize];
         actor.computes_ns = ns;
+        let behind_ns = actor.behind();
         self.processors.ready((id, actor.as_client), ns, self.now, &mut self.events);
+        if behind_ns > 0 {
+            self.processors.behind(id, behind_ns, self.now, &mut self.events);
+        }
     }
 
     /// Lets an actor go on that has one.
@@ -256,6 +269,11 @@ impl<'a> Engine<'a> {
         };
         let actor = &mut self.actors[id as usize];
         actor.computes_ns = ns;
+        let behind_ns = actor.behind();
+        if behind_ns > 0 {
+            self.processors.ready((id, true), ns, self.now, &mut self.events);
+            return self.processors.go_on_behind(id, behind_ns, self.now, &mut self.events);
+        }
         self.processors.go_on((id, actor.as_client), ns, self.now, &mut self.events);
     }
 
@@ -303,6 +321,7 @@ impl<'a> Engine<'a> {
                 actor.as_client = matches!(step, Step::Ask(_));
                 return Next::Compute(self.processors.scaled(ns));
             }
+            Step::Behind(ns) => actor.behind_ns = self.processors.scaled(ns),
             Step::Client(ns) => {
                 actor.wait = Wait::Client as usize;
                 self.events.push(self.now + ns, What::Go(id));

@@ -427,6 +427,10 @@ impl Setup {
                     let cause = "transactions wait for what they write".to_owned();
                     return Err(Error::Setup(cause));
                 }
+                Step::Behind(_) if matches!(self.processors.discipline, Discipline::Sharing) => {
+                    let cause = "shared processors compute nothing behind an answer".to_owned();
+                    return Err(Error::Setup(cause));
+                }
                 Step::Lock(class) => {
                     if usize::from(class) >= self.locks.len() || last >= Some(class) || !may_lock {
                         let cause =

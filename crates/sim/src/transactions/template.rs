@@ -11,6 +11,9 @@ pub enum Step {
     Cpu(u64),
     /// The client computes for this many ns: on the same processors, as a task of its own.
     Ask(u64),
+    /// Once the client has its answer, the server goes on computing for this many ns, which delays
+    /// nobody but those who wait for the processor. Before an `Ask`.
+    Behind(u64),
     /// Waits for the client, the network or a timer for this many ns; needs no processor.
     Client(u64),
     /// Takes one key of a class of locks and keeps it until the commit.
@@ -68,7 +71,8 @@ impl Step {
         match self {
             Self::Cpu(ns) | Self::Ask(ns) | Self::Client(ns) => ns > 0,
             Self::Read { .. } | Self::Write { .. } | Self::Flush { .. } | Self::Commit => true,
-            Self::Lock(_) | Self::Insert(_) | Self::Send { .. } | Self::Checkpoint => false,
+            Self::Lock(_) | Self::Insert(_) | Self::Send { .. } => false,
+            Self::Behind(_) | Self::Checkpoint => false,
         }
     }
 }
@@ -120,7 +124,7 @@ impl Templates {
     /// Lets the database compute this many times longer; clients take what they took.
     pub fn scale_computing(&mut self, factor: f64) {
         for step in &mut self.steps {
-            if let Step::Cpu(ns) = step {
+            if let Step::Cpu(ns) | Step::Behind(ns) = step {
                 *ns = (*ns as f64 * factor).round() as u64;
             }
         }

@@ -38,6 +38,8 @@ struct Task {
     lag: i64,
     /// Still to run, ns.
     left: u64,
+    /// Whether nobody waits for that.
+    behind: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +140,9 @@ impl Fair {
         events: &mut Events,
     ) {
         let who = task(actor, of_client);
+        if std::mem::take(&mut self.tasks[who as usize].behind) {
+            return self.goes_on_for(who, ns, now, events);
+        }
         let at = self.place_for(who, now);
         self.tasks[who as usize].left = ns;
         self.tasks[who as usize].home = at as u16;
@@ -152,6 +157,30 @@ impl Fair {
         } else {
             self.look_for_work(now, events);
         }
+    }
+
+    /// A task that has not slept yet has more to do.
+    fn goes_on_for(&mut self, who: u32, ns: u64, now: u64, events: &mut Events) {
+        let at = usize::from(self.tasks[who as usize].home);
+        self.charge(at, now);
+        self.tasks[who as usize].left += ns;
+        let processor = &mut self.processors[at];
+        if processor.current == Some(who) {
+            processor.generation = processor.generation.wrapping_add(1);
+            self.schedule(at, events);
+        }
+    }
+
+    /// An actor's own task computes for `ns`, and nobody waits for that.
+    pub(super) fn behind(&mut self, actor: u32, ns: u64, now: u64, events: &mut Events) {
+        self.ready((actor, false), ns, now, events);
+        self.tasks[task(actor, false) as usize].behind = true;
+    }
+
+    /// The one in hand goes on so, or leaves, if it is the actor's client.
+    pub(super) fn go_on_behind(&mut self, actor: u32, ns: u64, now: u64, events: &mut Events) {
+        self.go_on((actor, false), ns, now, events);
+        self.tasks[task(actor, false) as usize].behind = true;
     }
 
     /// Where a task wakes up: where it ran last, or on an idle processor, where one is looked for.
@@ -341,6 +370,10 @@ impl Fair {
             return None;
         }
         self.in_hand = Some(at);
+        if std::mem::take(&mut self.tasks[current as usize].behind) {
+            self.leave(now, events);
+            return None;
+        }
         Some(current / 2)
     }
 

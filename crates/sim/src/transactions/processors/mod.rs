@@ -72,6 +72,23 @@ impl Processors {
         }
     }
 
+    /// An actor without a processor computes for `ns`, and nobody waits for that.
+    pub(super) fn behind(&mut self, actor: u32, ns: u64, now: u64, events: &mut Events) {
+        self.used_ns += ns;
+        if let Shared::Fair(fair) = &mut self.shared {
+            fair.behind(actor, ns, now, events);
+        }
+    }
+
+    /// The actor in hand computes for `ns`, and nobody waits for that. Where it is its client that
+    /// is in hand, it leaves.
+    pub(super) fn go_on_behind(&mut self, actor: u32, ns: u64, now: u64, events: &mut Events) {
+        self.used_ns += ns;
+        if let Shared::Fair(fair) = &mut self.shared {
+            fair.go_on_behind(actor, ns, now, events);
+        }
+    }
+
     /// The actor in hand waits for something.
     pub(super) fn leave(&mut self, now: u64, events: &mut Events) {
         if let Shared::Fair(fair) = &mut self.shared {
