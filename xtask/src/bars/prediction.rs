@@ -24,6 +24,9 @@ const RATE: &str = "transactions/min";
 /// From how many terminals to how many it is predicted, too.
 const OTHER_TERMINALS: [[&str; 2]; 2] = [["1", "20"], ["20", "1"]];
 
+/// Figures by name.
+type Figures = BTreeMap<String, f64>;
+
 /// Sizes of relative errors, %.
 #[derive(Default)]
 struct Errors {
@@ -89,7 +92,16 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                 cells(sitting, &name, &result, &mut errors.by_true);
                 let captured = newest(&folder)?.join("captured").to_string_lossy().into_owned();
                 let run = Ran { captured, result };
-                by_fits(sitting, (&program, &name), (terminals, &run), &fits, &mut errors.by_fits)?;
+                let ask = |profile: &str| match system {
+                    // As its true profiles are asked: the engine itself, on files in virtual time.
+                    "sqlite" => {
+                        let place = folder.join(load).to_string_lossy().into_owned();
+                        let load = [&[&*place, "--workload", load], scale].concat();
+                        by_engine(&program, &load, profile, terminals)
+                    }
+                    _ => predicted(&program, &run.captured, profile, terminals),
+                };
+                by_fits(sitting, &name, &run, (&fits, &ask), &mut errors.by_fits)?;
                 ran.insert(terminals, run);
             }
             for [from, to] in OTHER_TERMINALS {
@@ -135,15 +147,14 @@ fn other_terminals(
 /// What a load would reach by the profiles that were fitted to the devices.
 fn by_fits(
     sitting: &mut Sitting,
-    (program, name): (&Path, &str),
-    (terminals, run): (&str, &Ran),
-    fits: &BTreeMap<String, PathBuf>,
+    name: &str,
+    run: &Ran,
+    (fits, ask): (&BTreeMap<String, PathBuf>, &dyn Fn(&str) -> anyhow::Result<Figures>),
     errors: &mut ByFigure,
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
         let device = short(text(&place["profile"]));
-        let fitted = fits[device].to_string_lossy();
-        let found = predicted(program, &run.captured, &fitted, terminals)?;
+        let found = ask(&fits[device].to_string_lossy())?;
         let measured = measured(place);
         for (figure, predicted) in found {
             let Some(middle) = measured.get(&figure).cloned().map(median) else { continue };
@@ -201,14 +212,14 @@ fn predicted(
     captured: &str,
     device: &str,
     terminals: &str,
-) -> anyhow::Result<BTreeMap<String, f64>> {
+) -> anyhow::Result<Figures> {
     let asked = ["--on", device, "--users", terminals, "--cold"];
     let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
     let (printed, _) = timed(program, &words)?;
     let printed: Value = serde_json::from_str(&printed)?;
     let answer = &printed["devices"][0];
     let per_min = answer["per_min"].as_f64().context("a rate is predicted")?;
-    let mut found = BTreeMap::from([(RATE.to_owned(), per_min)]);
+    let mut found = Figures::from([(RATE.to_owned(), per_min)]);
     for kind in answer["kinds"].as_array().into_iter().flatten() {
         for quantile in ["p50", "p99"] {
             if let Some(ns) = kind[format!("response_ns_{quantile}")].as_f64() {
@@ -217,6 +228,41 @@ fn predicted(
         }
     }
     Ok(found)
+}
+
+/// What SQLite reaches on a device in virtual time.
+fn by_engine(
+    program: &Path,
+    load: &[&str],
+    device: &str,
+    terminals: &str,
+) -> anyhow::Result<Figures> {
+    let asked = ["--users", terminals, "--on", device, "--warmup", "2s", "--duration", "8s"];
+    let words = [&["oltp", "run"], load, &asked, &["--json", "--quiet"]].concat();
+    let (printed, _) = timed(program, &words)?;
+    let printed: Value = serde_json::from_str(&printed)?;
+    let per_s = printed["transactions_per_s"].as_f64().context("a rate is printed")?;
+    let mut found = Figures::from([(RATE.to_owned(), per_s * 60.0)]);
+    for kind in printed["transactions"].as_array().into_iter().flatten() {
+        for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+            if let Some(ns) = quantile(&kind["response_ns"]["buckets"], share) {
+                found.insert(format!("{} {name}", text(&kind["kind"])), ns / 1e6);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The value of a histogram (values and how many there are of each) that this share is below.
+fn quantile(buckets: &Value, share: f64) -> Option<f64> {
+    let buckets: Vec<(f64, u64)> = serde_json::from_value(buckets.clone()).ok()?;
+    let all: u64 = buckets.iter().map(|(_, count)| count).sum();
+    let mut left = (all as f64 * share).ceil() as u64;
+    let found = buckets.iter().find(|(_, count)| {
+        left = left.saturating_sub(*count);
+        left == 0
+    });
+    found.map(|(value, _)| *value)
 }
 
 /// Every figure of a place, with its value in each run.
@@ -263,8 +309,8 @@ fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut ByFigur
 }
 
 /// What a user sees, by name: transactions per minute, and p50 and p99 of each kind in ms.
-fn figures(figures: &Value) -> BTreeMap<String, f64> {
-    let mut found = BTreeMap::new();
+fn figures(figures: &Value) -> Figures {
+    let mut found = Figures::new();
     let mut add = |name: String, value: &Value| {
         if let Some(value) = value.as_f64() {
             found.insert(name, value);
