@@ -112,6 +112,18 @@ pub struct KindReads {
     pub kinds: Vec<(u64, u64)>,
 }
 
+/// Rows that transactions meet at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contended {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// Those of order entry on so many warehouses.
+    OrderEntry(u32),
+    /// Each updates one of so many, any with the same probability.
+    OneOf(u32),
+}
+
 /// A captured run.
 #[derive(Clone, Debug)]
 pub struct Captured {
@@ -145,8 +157,8 @@ pub struct Captured {
     pub log_bytes: Option<u64>,
     /// Size of the database's buffer, where it is known.
     pub buffer_bytes: Option<u64>,
-    /// Warehouses of an order-entry database.
-    pub warehouses: Option<u32>,
+    /// Rows that its transactions meet at.
+    pub contended: Contended,
     /// How the load began, where that was seen.
     pub start: Option<Start>,
 }

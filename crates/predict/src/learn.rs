@@ -9,7 +9,7 @@ use sim::transactions::{
 use trace::Op;
 
 use crate::buffer::Buffer;
-use crate::captured::{Captured, Start, Transaction, mean, quantile};
+use crate::captured::{Captured, Contended, Start, Transaction, mean, quantile};
 use crate::log::{self, LogFacts};
 use crate::{Error, background, warming};
 
@@ -111,7 +111,7 @@ fn processors(captured: &Captured) -> Processors {
 
 /// The driver of order entry lets a terminal go on while its delivery is in work.
 fn deferred(captured: &Captured) -> Option<u16> {
-    captured.warehouses?;
+    let Contended::OrderEntry(_) = captured.contended else { return None };
     let at = captured.kinds.iter().position(|kind| kind.name == "delivery")?;
     u16::try_from(at).ok()
 }
@@ -239,7 +239,8 @@ fn path_cpu(captured: &Captured, facts: &LogFacts, path_ns: f64) -> f64 {
 
 fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -> Log {
     let segment_bytes = 16 << 20;
-    let fill = Fill { segment_bytes, chunk_bytes: 256 << 10, ready: 0 };
+    let ready = ready_at_start(captured, facts, segment_bytes);
+    let fill = Fill { segment_bytes, chunk_bytes: 256 << 10, ready };
     Log {
         class,
         rule: captured.system.rule(),
@@ -255,16 +256,31 @@ fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -
     }
 }
 
+/// Bytes of log that the captured load could write before it had to fill a segment: how far from its
+/// start the first fill that was seen lies, if every segment before it was filled, too.
+fn ready_at_start(captured: &Captured, facts: &LogFacts, segment_bytes: u64) -> u64 {
+    let (Some(start), Some(fill_ns)) = (&captured.start, facts.first_fill_ns) else { return 0 };
+    // The looks are evenly spaced over warm-up and measurement, of which the capture is.
+    let whole_ns = u128::from((start.warmup_ns + start.measure_ns).max(1));
+    let looks = start.log_bytes.len() as u128;
+    let at = u128::from(start.warmup_ns + fill_ns) * looks / whole_ns;
+    let seen = start.log_bytes.get(at as usize).or(start.log_bytes.last());
+    seen.map_or(0, |(_, bytes)| bytes % segment_bytes)
+}
+
 /// Order entry on rows of warehouses and districts, and deliveries of a warehouse, which take
-/// turns; only where locks outlive the flush do they decide about commits.
+/// turns; updates on their row. Only where locks outlive the flush do they decide about commits.
 fn locks(captured: &Captured) -> Vec<LockClass> {
-    let Some(warehouses) = captured.warehouses else { return Vec::new() };
     let class = |name: &str, keys, home| LockClass { name: name.to_owned(), keys, home };
-    vec![
-        class("warehouse", warehouses, true),
-        class("district", 10 * warehouses, false),
-        class("deliveries", warehouses, true),
-    ]
+    match captured.contended {
+        Contended::Unknown => Vec::new(),
+        Contended::OneOf(rows) => vec![class("row", rows, false)],
+        Contended::OrderEntry(warehouses) => vec![
+            class("warehouse", warehouses, true),
+            class("district", 10 * warehouses, false),
+            class("deliveries", warehouses, true),
+        ],
+    }
 }
 
 /// Reads of data that reached the device, by transaction number: as many as the disk counted, the
@@ -388,15 +404,16 @@ impl Computing {
     }
 }
 
-/// Locks that transactions of order entry queue for, in the order of their classes, each with the
-/// share of the server's processor time that comes before it. The shares follow from the place of
-/// the statement that takes the lock: a payment begins with the row of its warehouse and goes on
-/// with that of its district, a new order reads its terms first.
+/// Locks that transactions queue for, in the order of their classes, each with the share of the
+/// server's processor time that comes before it. The shares follow from the place of the statement
+/// that takes the lock: a payment begins with the row of its warehouse and goes on with that of its
+/// district, a new order reads its terms first.
 fn lock_steps(captured: &Captured, kind: &str) -> &'static [(f64, Step)] {
-    match (captured.warehouses, kind) {
-        (Some(_), "payment") => &[(0.1, Step::Lock(0)), (0.35, Step::Lock(1))],
-        (Some(_), "new_order") => &[(0.15, Step::Lock(1))],
-        (Some(_), "delivery") => &[(0.05, Step::Lock(2))],
+    match (captured.contended, kind) {
+        (Contended::OneOf(_), _) => &[(0.5, Step::Lock(0))],
+        (Contended::OrderEntry(_), "payment") => &[(0.1, Step::Lock(0)), (0.35, Step::Lock(1))],
+        (Contended::OrderEntry(_), "new_order") => &[(0.15, Step::Lock(1))],
+        (Contended::OrderEntry(_), "delivery") => &[(0.05, Step::Lock(2))],
         _ => &[],
     }
 }

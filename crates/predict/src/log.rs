@@ -19,6 +19,8 @@ pub(crate) struct LogFacts {
     pub(crate) bytes: u64,
     /// Bytes written to fill new segments.
     pub(crate) filled: u64,
+    /// When the first such write was made, ns from the start of the capture.
+    pub(crate) first_fill_ns: Option<u64>,
     /// Time of the calls of one sync (write and flush), undisturbed, ns.
     pub(crate) call_ns: f64,
     /// Time of the device in one sync, undisturbed, ns; `None` where no request of the disk was
@@ -42,12 +44,17 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
     let of = |op| Captured::of(logical, "log", op).filter(|&at| logical.len[at] < FILL_BYTES);
     let call = |op| quantile(of(op).map(|at| service[at]), UNDISTURBED);
     let mean_call = |op| mean(of(op).map(|at| service[at]));
-    let filled =
-        Captured::of(logical, "log", Op::Write).filter(|&at| logical.len[at] >= FILL_BYTES);
+    // A segment is filled under another name, of which the capture may not know what it is.
+    let fills: Vec<usize> = ["log", "other"]
+        .into_iter()
+        .flat_map(|class| Captured::of(logical, class, Op::Write))
+        .filter(|&at| logical.len[at] >= FILL_BYTES)
+        .collect();
     LogFacts {
         flushes: of(Op::Flush).count() as u64,
         bytes: captured.log_bytes.unwrap_or_else(|| advance(logical)),
-        filled: filled.map(|at| u64::from(logical.len[at])).sum(),
+        filled: fills.iter().map(|&at| u64::from(logical.len[at])).sum(),
+        first_fill_ns: fills.iter().map(|&at| logical.due[at]).min(),
         call_ns: call(Op::Write) + call(Op::Flush),
         device: captured.physical.as_ref().and_then(|physical| {
             device_times(physical, |times| quantile(times.iter().copied(), UNDISTURBED))

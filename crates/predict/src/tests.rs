@@ -7,8 +7,8 @@ use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
 use crate::{
-    Captured, Cpu, Embedded, Error, KindOf, KindReads, Prediction, Question, Start, System,
-    Transaction, calibrate, learn, learn_embedded, predict,
+    Captured, Contended, Cpu, Embedded, Error, KindOf, KindReads, Prediction, Question, Start,
+    System, Transaction, calibrate, learn, learn_embedded, predict,
 };
 
 const US: u64 = 1_000;
@@ -89,7 +89,7 @@ pub(crate) fn captured() -> Captured {
         per_s: 1e9 / 800_000.0,
         log_bytes: Some(200_000),
         buffer_bytes: None,
-        warehouses: None,
+        contended: Contended::Unknown,
         start: None,
     }
 }
@@ -291,6 +291,72 @@ fn reads_that_the_disk_served_are_kept() {
     let reads =
         |steps: &[Step]| steps.iter().filter(|step| matches!(step, Step::Read { .. })).count();
     assert!(learned.setup.templates.iter().all(|(_, steps)| reads(steps) == 1));
+}
+
+/// The accounts have 100 us per transaction besides the commit's; its client waits for 50 us of
+/// them, of which 10 us come after the flush.
+#[test]
+fn what_nobody_waits_for_is_computed_behind_the_answer() {
+    let mut captured = captured();
+    let of = |captured: &Captured| {
+        let learned = learn(captured).unwrap();
+        let (_, steps) = learned.setup.templates.iter().next().unwrap();
+        let sum = |one: fn(&Step) -> Option<u64>| steps.iter().filter_map(one).sum::<u64>();
+        let cpu = sum(|step| if let Step::Cpu(ns) = step { Some(*ns) } else { None });
+        (cpu, sum(|step| if let Step::Behind(ns) = step { Some(*ns) } else { None }))
+    };
+    let (cpu, behind) = of(&captured);
+    assert_eq!(behind, 0, "it may all be waited for");
+    for one in &mut captured.transactions {
+        (one.cpu_ns, one.answer_cpu_ns) = (90 * US, 50 * US);
+    }
+    assert_eq!(of(&captured), (40 * US, cpu - 40 * US));
+    // Switches that were missed say nothing.
+    for one in &mut captured.transactions[..990] {
+        (one.cpu_ns, one.answer_cpu_ns) = (20 * US, 10 * US);
+    }
+    assert_eq!(of(&captured), (cpu, 0));
+}
+
+/// Of 20 terminals that update one of 50 rows at a time, some find it locked by another, and wait
+/// for its flush before their own.
+#[test]
+fn updates_of_few_rows_wait_for_one_another() {
+    let asked = |contended| {
+        let captured = Captured { contended, ..captured() };
+        let learned = learn(&captured).unwrap();
+        let question = Question { terminals: Some(20), ..Question::default() };
+        predict(&learned, &question, "one", &|| vec![device(1.0, 100_000.0, 1_000_000.0)]).unwrap()
+    };
+    let [free, many, few] =
+        [Contended::Unknown, Contended::OneOf(100_000), Contended::OneOf(50)].map(asked);
+    let p99 = |of: &Prediction| of.kinds[0].response_ns_p99 as f64;
+    assert!((p99(&many) / p99(&free) - 1.0).abs() < 0.2, "{many:?}\n{free:?}");
+    assert!(p99(&few) > 1.3 * p99(&free), "{few:?}\n{free:?}");
+    assert!(few.per_min < free.per_min && few.per_min > 0.5 * free.per_min);
+    assert!(few.limits.iter().any(|limit| limit.what == "locks" && limit.share > 0.1));
+}
+
+/// A load whose log grows by 1 MB between looks fills its second segment at the 24th.
+#[test]
+fn segments_are_filled_from_where_the_first_fill_was_seen() {
+    let mut captured = captured();
+    let log_bytes = (1..=100).map(|look| (look * 100, look * 1_000_000));
+    captured.start = Some(Start {
+        warmup_ns: 2_000_000 * US,
+        measure_ns: 8_000_000 * US,
+        reads: Vec::new(),
+        read_bytes: 0,
+        log_bytes: log_bytes.collect(),
+        by_kind: Vec::new(),
+    });
+    assert_eq!(learn(&captured).unwrap().setup.log.fill, None);
+    for piece in 0..64 {
+        let fill = request(350_000 + piece, Op::Write, 256 << 10, 1, 1 << 30);
+        captured.logical.push_captured(fill, Nanos(US), 0, 0);
+    }
+    let fill = learn(&captured).unwrap().setup.log.fill.unwrap();
+    assert_eq!(fill.ready, 24_000_000 % (16 << 20));
 }
 
 /// Caches fill within 1,000 transactions, whatever these cost: a slow device is still reading when

@@ -49,7 +49,7 @@ pub(super) struct LogState<'a> {
 
 impl<'a> LogState<'a> {
     pub(super) fn new(setup: &'a setup::Log) -> Self {
-        let ready = setup.fill.map_or(u64::MAX, |fill| fill.ready * fill.segment_bytes);
+        let ready = setup.fill.map_or(u64::MAX, |fill| fill.ready);
         Self {
             setup,
             inserted: 0,

@@ -245,7 +245,7 @@ pub struct Fill {
     pub segment_bytes: u64,
     /// Size of the writes that fill it.
     pub chunk_bytes: u32,
-    /// Segments that are ready at the start (recycled ones).
+    /// Bytes that are ready at the start: the rest of the current segment and recycled ones.
     pub ready: u64,
 }
 

@@ -107,6 +107,33 @@ fn slices<const N: usize>(steps: &[[Step; N]]) -> Vec<&[Step]> {
     steps.iter().map(<[Step; N]>::as_slice).collect()
 }
 
+/// One terminal whose client computes for 30 us, and its server for 30 us before the answer and for
+/// a while behind it.
+#[test]
+fn what_is_computed_behind_an_answer_delays_only_who_needs_the_processor() {
+    for (processors, behind_us, cycle_us) in
+        // Alone on its processor; as long as the client takes; then the server is asked too soon.
+        [(1, 20, 80), (1, 40, 100), (2, 20, 60), (2, 30, 60), (2, 40, 70), (1000, 40, 70)]
+    {
+        let steps = [
+            Step::Ask(20_000),
+            Step::Cpu(30_000),
+            Step::Behind(behind_us * 1000),
+            Step::Ask(10_000),
+        ];
+        let mut setup = setup(1, &[&steps]);
+        setup.processors.count = processors;
+        let outcome = run(&setup);
+        let what = format!("{processors} processors, {behind_us} us behind");
+        close(&what, outcome.transactions_per_s, 1e6 / f64::from(cycle_us), 1e-3);
+        let used = (60 + behind_us) as f64 / f64::from(cycle_us) / f64::from(processors);
+        close(&format!("{what}: use"), outcome.processor_share, used, 1e-2);
+    }
+    let mut shared = setup(1, &[&[Step::Cpu(1), Step::Behind(1), Step::Ask(1)]]);
+    shared.processors.discipline = Discipline::Sharing;
+    assert!(transactions(&mut [log_device()], &shared).is_err());
+}
+
 /// Mean number at the servers over the throughput, by the balance of states.
 fn machine_repairman(users: u32, servers: u32, think: f64, service: f64) -> (f64, f64) {
     let mut weights = vec![1.0];
@@ -352,7 +379,7 @@ fn everything(seed: u64) -> Setup {
     setup.log.waiter_cpu_ns = 4_000;
     setup.log.images =
         Some(Images { pages: 5_000.0, touches_per_insert: 2.5, bytes: 7_900, imaged: 0.0 });
-    setup.log.fill = Some(Fill { segment_bytes: 16 << 20, chunk_bytes: 1 << 20, ready: 1 });
+    setup.log.fill = Some(Fill { segment_bytes: 16 << 20, chunk_bytes: 1 << 20, ready: 16 << 20 });
     setup.classes[0].path.flush = Delays(vec![20_000, 60_000, 90_000]);
     setup.background = vec![
         Background {

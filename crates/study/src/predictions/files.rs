@@ -8,8 +8,8 @@
 use std::path::{Path, PathBuf};
 
 use capture::server::{DISTURBED_SHARE, REQUEST_KINDS, ServerCpu, TaskGroups};
-use oltp::{Kind, Load};
-use predict::{Captured, Cpu, Embedded, KindOf, Learned, Start, System, Transaction};
+use oltp::{Dataset, Kind, Load};
+use predict::{Captured, Contended, Cpu, Embedded, KindOf, Learned, Start, System, Transaction};
 use sim::transactions::{Load as SimLoad, Scheduling, Think};
 use trace::{Op, Trace};
 
@@ -77,9 +77,19 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
             .and_then(|activity| activity.log_bytes)
             .filter(|_| system == System::Postgresql),
         buffer_bytes: server.settings.as_ref().map(|settings| settings.buffer.0),
-        warehouses: result.dataset.scale().map(|scale| scale.warehouses),
+        contended: contended(&result.dataset),
         start: start(run),
     })
+}
+
+/// The rows that its transactions meet at.
+fn contended(dataset: &Dataset) -> Contended {
+    match (dataset, dataset.scale()) {
+        (_, Some(scale)) => Contended::OrderEntry(scale.warehouses),
+        (Dataset::Commit(scale), None) => Contended::OneOf(scale.rows),
+        (Dataset::Bank(scale), None) => Contended::OneOf(scale.branches),
+        _ => Contended::Unknown,
+    }
 }
 
 /// How the load of a run began.
@@ -201,7 +211,7 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         per_s: requests.per_s,
         log_bytes: log_bytes.filter(|_| system == System::Postgresql),
         buffer_bytes: None,
-        warehouses: None,
+        contended: Contended::Unknown,
         start: None,
     })
 }
