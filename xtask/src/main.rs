@@ -4,6 +4,7 @@
 
 mod bars;
 mod book;
+mod gallery;
 mod licences;
 mod lines;
 mod links;
@@ -32,6 +33,7 @@ usage: cargo xtask COMMAND
   book              docs/ as a static site with search, by mdBook, in target/book
   licences          licences of all dependencies are on the list
   reference         writes docs/reference from the program itself; 'test' checks it
+  gallery [NAME...] runs the shipped sweeps and writes docs/guide/gallery.md with their pictures
   bars [AREA[/PART]...]
                     measures the figures that we promise and writes docs/bars.md; never a gate
 ";
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["wrap"] => lines::wrap(&root()),
         ["licences"] => licences::check(),
         ["reference"] => reference::write(),
+        ["gallery", only @ ..] => gallery::make(only),
         ["bars", areas @ ..] => bars::measure(areas),
         _ => {
             eprint!("{USAGE}");

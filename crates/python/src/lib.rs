@@ -14,6 +14,7 @@ mod arrow;
 mod column;
 mod devices;
 mod failure;
+mod fleet;
 mod learned;
 mod numbers;
 mod profiles;
@@ -37,6 +38,8 @@ mod _native {
     use super::devices::PythonDevice;
     #[pymodule_export]
     use super::failure::{SuspectResult, WearmarkError};
+    #[pymodule_export]
+    use super::fleet::fleet_run;
     #[pymodule_export]
     use super::learned::{Fit, compare, fit, predict};
     #[pymodule_export]

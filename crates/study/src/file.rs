@@ -19,9 +19,10 @@ use crate::cost::Asked;
 pub const QUICKSTART: &str = include_str!("../../../studies/quickstart.toml");
 
 /// The studies that come with wearmark, by name.
-pub const SHIPPED: [(&str, &str); 2] = [
+pub const SHIPPED: [(&str, &str); 3] = [
     ("quickstart", QUICKSTART),
     ("choose-a-volume", include_str!("../../../studies/choose-a-volume.toml")),
+    ("modern/log-device", include_str!("../../../studies/modern/log-device.toml")),
 ];
 
 /// A study: what to run, on what, and which questions to answer.

@@ -44,6 +44,7 @@ pub mod runs;
 pub mod scenarios;
 pub mod stages;
 pub mod statements;
+pub mod sweep;
 pub mod temp;
 pub mod validation;
 pub mod verdict;

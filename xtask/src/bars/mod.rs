@@ -20,7 +20,7 @@ mod probe;
 mod replay;
 mod sim;
 mod suite;
-mod tools;
+pub(crate) mod tools;
 mod torture;
 mod traces;
 

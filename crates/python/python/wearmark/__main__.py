@@ -14,6 +14,8 @@ def main() -> int:
     if os.access(program, os.X_OK):
         # Commands that start steps of their own start this program, not the interpreter.
         os.environ.setdefault("WEARMARK_PROGRAM", program)
+    # Executors that are written in Python run on this one.
+    os.environ.setdefault("WEARMARK_PYTHON", sys.executable)
     return command(["wearmark", *sys.argv[1:]])
 
 

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use study::file::{SHIPPED, StudyFile};
+use study::sweep::{MODERN, SweepFile};
 
 /// A study that may be started: a shipped one, or a file beside the runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -57,7 +58,7 @@ impl Jobs {
 
     /// What may be started.
     pub fn offers(&self) -> Vec<Offer> {
-        let shipped = SHIPPED.iter().filter_map(|(name, text)| offer(name, text));
+        let shipped = SHIPPED.iter().chain(&MODERN).filter_map(|(name, text)| offer(name, text));
         let files = std::fs::read_dir(&self.place).into_iter().flatten().flatten();
         let mut own: Vec<Offer> = files
             .filter_map(|file| {
@@ -119,8 +120,12 @@ impl Jobs {
 }
 
 fn offer(name: &str, text: &str) -> Option<Offer> {
-    let study = StudyFile::parse(text, Path::new(name)).ok()?;
-    Some(Offer { name: name.to_owned(), title: study.study.title })
+    let path = Path::new(name);
+    let title = match StudyFile::parse(text, path) {
+        Ok(study) => study.study.title,
+        Err(_) => SweepFile::parse(text, path).ok()?.study.title,
+    };
+    Some(Offer { name: name.to_owned(), title })
 }
 
 /// The last lines of a file.

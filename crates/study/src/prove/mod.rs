@@ -22,6 +22,7 @@ use units::Bytes;
 
 pub use step::PARENT;
 use step::Served;
+pub(crate) use step::{Running, program};
 pub(crate) use step::{Watch, Workshop};
 
 use crate::Error;

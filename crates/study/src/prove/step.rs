@@ -87,8 +87,17 @@ pub(crate) struct Workshop<'a> {
     _awake: Option<Awake>,
 }
 
+/// This program, for steps in processes of their own. The command of the Python package runs in an
+/// interpreter, and says where it is itself.
+pub(crate) fn program() -> Result<PathBuf, Error> {
+    match std::env::var_os(PROGRAM) {
+        Some(named) => Ok(PathBuf::from(named)),
+        None => std::env::current_exe().map_err(Error::io("wearmark", "find")),
+    }
+}
+
 /// A process that is ended when it is dropped.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
     /// Asks it to end, and waits; after a bound it is killed.
@@ -119,11 +128,7 @@ impl Drop for Running {
 
 impl<'a> Workshop<'a> {
     pub(crate) fn new(run: &'a RunDir, study: &'a StudyFile) -> Result<Self, Error> {
-        // The command of the Python package runs in an interpreter, and says where it is itself.
-        let program = match std::env::var_os(PROGRAM) {
-            Some(named) => PathBuf::from(named),
-            None => std::env::current_exe().map_err(Error::io("wearmark", "find"))?,
-        };
+        let program = program()?;
         open_to_all(run.path())?;
         let log_apart = study.scenario.iter().any(|scenario| scenario.log.is_some());
         Ok(Self { run, study, program, log_apart, _awake: Awake::keep() })

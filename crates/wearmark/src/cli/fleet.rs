@@ -45,6 +45,8 @@ pub enum Executor {
     Local,
     /// Nobody: prints a command for each job, for job arrays, GNU parallel or ssh
     Exec,
+    /// A Ray cluster, by the Python package
+    Ray,
 }
 
 /// `wearmark fleet run`
@@ -59,9 +61,12 @@ pub struct FleetRun {
     /// Who does the jobs
     #[arg(long, value_enum, default_value_t = Executor::Local)]
     pub executor: Executor,
-    /// Jobs at a time; all processors where absent. Changes no figure
+    /// Jobs at a time on this machine; all processors where absent. Changes no figure
     #[arg(long)]
     pub threads: Option<usize>,
+    /// The Ray cluster; that of RAY_ADDRESS where absent, or one of this machine
+    #[arg(long)]
+    pub address: Option<String>,
     /// Only this job; repeat for several
     #[arg(long, value_name = "ID")]
     pub job: Vec<String>,

@@ -206,7 +206,7 @@ pub struct Predict {
 pub enum Study {
     /// Run a study, or go on with the one that was interrupted
     Run {
-        /// A study file, or a built-in one: 'quickstart', 'choose-a-volume'
+        /// A study file, or a built-in one: 'quickstart', 'choose-a-volume', 'modern/page-size' ...
         #[arg(default_value = "quickstart")]
         file: PathBuf,
         /// Where run directories are made; also the disk under test
@@ -220,7 +220,7 @@ pub enum Study {
     },
     /// Print a study file with every default spelt out
     Show {
-        /// A study file, or a built-in one: 'quickstart', 'choose-a-volume'
+        /// A study file, or a built-in one: 'quickstart', 'choose-a-volume', 'modern/page-size' ...
         #[arg(default_value = "quickstart")]
         file: PathBuf,
     },

@@ -1,7 +1,9 @@
 //! `wearmark fleet`
 
 use std::num::NonZero;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use formats::Stop;
 use report::format;
@@ -10,6 +12,7 @@ use study::run_dir::write_atomically;
 
 use super::{Context, Outcome, output};
 use crate::cli::{Executor, Fleet, FleetCollect, FleetPlan, FleetRun};
+use crate::failure::Advice;
 use crate::view::CANCELLED;
 
 /// Runs the command.
@@ -67,6 +70,9 @@ fn work(arguments: &FleetRun, context: &Context) -> anyhow::Result<Outcome> {
         output::print(&jobs.iter().map(|job| line(&job.id)).collect::<String>())?;
         return Ok(Outcome::Fine);
     }
+    if arguments.executor == Executor::Ray {
+        return on_ray(arguments, context);
+    }
     let threads = arguments.threads.unwrap_or_else(processors);
     let stop = Stop::on(&CANCELLED);
     let ran = study::fleet::run(&plan, &jobs, &arguments.results, threads, stop, &context.view)?;
@@ -76,6 +82,26 @@ fn work(arguments: &FleetRun, context: &Context) -> anyhow::Result<Outcome> {
         (false, false) => Outcome::Finding,
         (false, true) => Outcome::Fine,
     })
+}
+
+/// Hands the plan to the Python package, which takes the place of this process.
+fn on_ray(arguments: &FleetRun, context: &Context) -> anyhow::Result<Outcome> {
+    let python = std::env::var_os("WEARMARK_PYTHON").unwrap_or_else(|| "python3".into());
+    let look = "import importlib.util as u, sys; sys.exit(not u.find_spec('wearmark'))";
+    let found = Command::new(&python).args(["-c", look]).status();
+    if !found.is_ok_and(|status| status.success()) {
+        return Err(Advice::error(
+            format!("{} has no package 'wearmark'", python.display()),
+            "pip install 'wearmark[ray]'; WEARMARK_PYTHON names another Python",
+        ));
+    }
+    let mut command = Command::new(&python);
+    command.args(["-m", "wearmark.fleet"]).arg(&arguments.plan);
+    command.arg("--results").arg(&arguments.results);
+    command.args(arguments.job.iter().flat_map(|id| ["--job", id]));
+    command.args(arguments.address.iter().flat_map(|address| ["--address", address]));
+    command.args(context.json.then_some("--json")).args(context.quiet.then_some("--quiet"));
+    Err(anyhow::Error::new(command.exec()).context(python.display().to_string()))
 }
 
 fn show(ran: &Ran, context: &Context) -> anyhow::Result<()> {

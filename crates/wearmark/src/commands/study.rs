@@ -6,6 +6,8 @@ use ::study::file::StudyFile;
 use ::study::page::ranking;
 use ::study::pipeline::{self, Options};
 use ::study::result::StudyResult;
+use ::study::run_dir::write_atomically;
+use ::study::sweep::{self, SweepFile, SweepResult};
 use report::format;
 
 use super::{Context, Outcome, output};
@@ -17,16 +19,25 @@ use crate::view::seconds;
 pub fn run(command: Study, context: &Context) -> anyhow::Result<Outcome> {
     match command {
         Study::Show { file } => {
-            output::print(&StudyFile::read(&file)?.to_toml())?;
+            let text = match SweepFile::read(&file)? {
+                Some((_, text)) => text,
+                None => StudyFile::read(&file)?.to_toml(),
+            };
+            output::print(&text)?;
             Ok(Outcome::Fine)
         }
-        Study::Run { file, dry_run: true, .. } => {
-            dry_run(&StudyFile::read(&file)?, context)?;
-            Ok(Outcome::Fine)
-        }
-        Study::Run { file, runs, dry_run: false, live: _ } => {
-            start(&StudyFile::read(&file)?, &Options { runs }, context)
-        }
+        Study::Run { file, runs, dry_run, live: _ } => match SweepFile::read(&file)? {
+            Some((sweep, _)) if dry_run => {
+                cells(&sweep)?;
+                Ok(Outcome::Fine)
+            }
+            Some((sweep, text)) => start_sweep(&sweep, &text, &runs, context),
+            None if dry_run => {
+                show_plan(&StudyFile::read(&file)?, context)?;
+                Ok(Outcome::Fine)
+            }
+            None => start(&StudyFile::read(&file)?, &Options { runs }, context),
+        },
     }
 }
 
@@ -56,8 +67,61 @@ pub fn start(study: &StudyFile, options: &Options, context: &Context) -> anyhow:
     Ok(Outcome::Fine)
 }
 
+/// Runs a sweep, or goes on with it.
+fn start_sweep(
+    file: &SweepFile,
+    text: &str,
+    runs: &Path,
+    context: &Context,
+) -> anyhow::Result<Outcome> {
+    let ended = sweep::run(file, text, runs, &context.view)?;
+    let place = ended.path.display();
+    let Some(result) = &ended.result else {
+        let (done, all) = ended.done;
+        eprintln!(
+            "\nStopped. Done and kept: {done} of {all} cells. The same command goes on from \
+             there.\nRun directory: {place}"
+        );
+        return Ok(Outcome::Interrupted);
+    };
+    show_sweep(&ended.path, file, result, context)
+}
+
+/// The commands of a sweep, as they would run.
+fn cells(file: &SweepFile) -> anyhow::Result<()> {
+    let all = file.combinations();
+    let count = all.len();
+    output::print(&format!("{count} cells, each: wearmark {}\nNothing was done.\n", file.sweep.run))
+}
+
+fn show_sweep(
+    run: &Path,
+    file: &SweepFile,
+    result: &SweepResult,
+    context: &Context,
+) -> anyhow::Result<Outcome> {
+    if context.json {
+        output::json(result)?;
+    } else {
+        let text = report::terminal(
+            &sweep::page(file, result),
+            output::terminal_width(),
+            output::colour(),
+        );
+        let path = std::path::absolute(run.join("report.html"))?;
+        let table = output::table(&sweep::table(file, result));
+        output::print(&format!("{text}\n{table}\nReport: {}\n", path.display()))?;
+    }
+    Ok(if result.holds() { Outcome::Fine } else { Outcome::Finding })
+}
+
 /// `wearmark report RUN`
 pub fn report(run: &Path, context: &Context) -> anyhow::Result<Outcome> {
+    if let Some((file, result)) = sweep::read(run)? {
+        let page = report::html(&sweep::page(&file, &result));
+        write_atomically(&run.join("report.html"), page.as_bytes())?;
+        return show_sweep(run, &file, &result, context);
+    }
     show(run, context)?;
     Ok(Outcome::Fine)
 }
@@ -79,7 +143,7 @@ fn show(run: &Path, context: &Context) -> anyhow::Result<()> {
     output::print(&format!("{text}{ranking}\nReport: {}\n", path.display()))
 }
 
-fn dry_run(study: &StudyFile, context: &Context) -> anyhow::Result<()> {
+fn show_plan(study: &StudyFile, context: &Context) -> anyhow::Result<()> {
     let steps = pipeline::plan(study);
     if context.json {
         return output::json(&steps);

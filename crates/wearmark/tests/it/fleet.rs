@@ -56,6 +56,19 @@ fn jobs_are_done_once_and_alike_by_one_thread_many_or_single_commands() {
 }
 
 #[test]
+fn ray_needs_the_python_package() {
+    let dir = place();
+    traces(dir.path(), 1, "100");
+    fine(dir.path(), &PLAN);
+    let mut asked = command(dir.path(), &["fleet", "run", "--executor", "ray"]);
+    let output = asked.env("WEARMARK_PYTHON", "no-python").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("error: no-python has no package 'wearmark'"), "{said}");
+    assert!(said.contains("hint: pip install 'wearmark[ray]'"), "{said}");
+}
+
+#[test]
 fn collected_rows_are_those_of_the_simulator() {
     let dir = place();
     traces(dir.path(), 2, "2000");

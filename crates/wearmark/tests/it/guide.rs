@@ -503,6 +503,17 @@ fn the_guide_to_fleets_runs() {
 }
 
 #[test]
+fn the_guide_to_sweeps_runs() {
+    let dir = place();
+    let page = include_str!("../../../../docs/guide/sweeps.md");
+    files(page, dir.path());
+    let all = commands(page);
+    let said: Vec<String> = all.iter().map(|command| fine(dir.path(), command)).collect();
+    assert!(said[0].starts_with("9 cells"), "{said:?}");
+    assert!(said[1].contains("Flash answers sooner") && said[1].contains("holds"), "{said:?}");
+}
+
+#[test]
 fn the_guide_to_advice_runs() {
     let dir = place();
     let page = include_str!("../../../../docs/guide/advice.md");

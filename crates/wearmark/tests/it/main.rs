@@ -21,6 +21,7 @@ mod schema;
 mod server_study;
 mod statements;
 mod stopping;
+mod sweep;
 mod temp;
 mod trace_making;
 mod trace_surgery;
