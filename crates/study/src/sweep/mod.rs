@@ -28,7 +28,7 @@ use crate::run_dir::{CONFIG, RESULT, RunDir, RunLog, read_json};
 pub use expect::Expected;
 pub use file::{MODERN, SweepFile};
 pub use page::page;
-pub use text::table;
+pub use text::{expectations, table};
 
 /// Version of the shape of a result.
 const SCHEMA: u32 = 1;

@@ -14,6 +14,19 @@ pub fn table(file: &SweepFile, result: &SweepResult) -> Vec<Vec<String>> {
     rows
 }
 
+/// What was expected, a row each; empty where nothing was.
+pub fn expectations(result: &SweepResult) -> Vec<Vec<String>> {
+    if result.expected.is_empty() {
+        return Vec::new();
+    }
+    let head = ["EXPECTED", "RATIO", "BOUND", ""].map(str::to_owned).to_vec();
+    let rows = result.expected.iter().map(|one| {
+        let [ratio, bounds, verdict] = expectation(one);
+        vec![one.what.clone(), ratio, bounds, verdict]
+    });
+    std::iter::once(head).chain(rows).collect()
+}
+
 /// The cells of a row.
 pub(super) fn row(file: &SweepFile, cell: &Cell) -> Vec<String> {
     let settings = file.axis.iter().map(|axis| cell.settings[&axis.name].clone());

@@ -109,8 +109,11 @@ fn show_sweep(
             output::colour(),
         );
         let path = std::path::absolute(run.join("report.html"))?;
-        let table = output::table(&sweep::table(file, result));
-        output::print(&format!("{text}\n{table}\nReport: {}\n", path.display()))?;
+        let mut shown = format!("{text}\n{}\n\n", result.question);
+        shown += &output::table(&sweep::table(file, result));
+        shown += &format!("\n{}\n\n", result.learned);
+        shown += &output::table(&sweep::expectations(result));
+        output::print(&format!("{shown}\nReport: {}\n", path.display()))?;
     }
     Ok(if result.holds() { Outcome::Fine } else { Outcome::Finding })
 }
