@@ -125,12 +125,16 @@ fn section(page: &mut String, name: &str, result: &Value) {
     _ = write!(page, "![{title}](../pictures/{name}.png)\n\n{}\n\n", wrapped(&learned));
     let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let [axes, figures] = ["axes", "figures"].map(|key| list(result, key));
-    let heads: Vec<String> = axes.iter().chain(figures).map(|one| text(&one[1])).collect();
+    let head = |one: &Value| match text(&one["unit"]).as_str() {
+        "" => text(&one["title"]),
+        unit => format!("{}, {unit}", text(&one["title"])),
+    };
+    let heads: Vec<String> = axes.iter().chain(figures).map(head).collect();
     let rules: Vec<String> = heads.iter().map(|_| "---".to_owned()).collect();
     page.push_str(&row(&heads));
     page.push_str(&row(&rules).replace(' ', ""));
     for cell in list(result, "cells") {
-        let of = |kind: &str, one: &Value| text(&cell[kind][text(&one[0])]);
+        let of = |kind: &str, one: &Value| text(&cell[kind][text(&one["name"])]);
         let settings = axes.iter().map(|axis| of("settings", axis));
         let figures = figures.iter().map(|figure| of("figures", figure));
         page.push_str(&row(&settings.chain(figures).collect::<Vec<_>>()));

@@ -13,6 +13,7 @@ use units::Bytes;
 
 use crate::predictions::Predictions;
 use crate::result::StudyResult;
+use crate::sweep::{Better, SweepResult};
 use crate::verdict::{Figure, RESAMPLES, Scatter, Side};
 
 /// Stretches of a trace whose means are compared with each other.
@@ -64,6 +65,25 @@ pub fn of_simulations(found: &Simulations) -> Side {
     }
     let exact = figures.into_iter().map(|figure| figure.scatter(Scatter::None));
     Side { kind: "simulations".to_owned(), figures: exact.collect() }
+}
+
+/// Of a sweep: of every cell the figures of which it is known what is better.
+pub fn of_sweep(found: &SweepResult) -> Side {
+    let mut figures = Vec::new();
+    for cell in &found.cells {
+        let settings: Vec<&str> = cell.settings.values().map(String::as_str).collect();
+        let known = found.figures.iter().filter_map(|one| Some((one, one.better?)));
+        for (one, better) in known {
+            let Some(value) = cell.figures.get(&one.name) else { continue };
+            let name = format!("{}: {}", settings.join(", "), one.name);
+            let figure = Figure::new(name, &one.unit, vec![*value]).decides();
+            figures.push(match better {
+                Better::More => figure.more_is_better(),
+                Better::Less => figure,
+            });
+        }
+    }
+    Side { kind: format!("sweeps of {}", found.sweep), figures }
 }
 
 /// Of a probe: rate and 99th percentile of every cell. Repeats of a cell are runs of it.

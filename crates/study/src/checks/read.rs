@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::figures::{
-    Simulations, exact, of_predictions, of_probe, of_result, of_simulations, of_trace,
+    Simulations, exact, of_predictions, of_probe, of_result, of_simulations, of_sweep, of_trace,
     share_capture,
 };
 use crate::Error;
@@ -21,6 +21,7 @@ use crate::result::StudyResult;
 use crate::run_dir::{CONFIG, RESULT};
 use crate::runs::compare::side;
 use crate::runs::{Run, RunSet};
+use crate::sweep::{self, SweepResult};
 use crate::verdict::Side;
 
 /// What such a file is called where it cannot be read.
@@ -129,6 +130,9 @@ fn run_directory(path: &Path) -> Result<Side, Error> {
         }
         all.extend(probe);
     }
+    if let Some((_, found)) = sweep::read(path)? {
+        return Ok(of_sweep(&found));
+    }
     if all.figures.is_empty() && path.join(RESULT).exists() {
         all.extend(of_result(&StudyResult::read_from(path)?));
     }
@@ -149,6 +153,9 @@ fn file(path: &Path, stop: Stop) -> Result<Found, Error> {
     let has = |name: &str| value.get(name).is_some();
     if has("runs") {
         return Ok(Found::Side(side(&RunSet::parse(&text, path)?)));
+    }
+    if has("sweep") {
+        return Ok(Found::Side(of_sweep(&parsed::<SweepResult>(path, &text)?)));
     }
     if has("cells") {
         return Ok(Found::Side(of_probe(&parsed::<Measurements>(path, &text)?)));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use super::expect::Expect;
@@ -114,20 +114,23 @@ pub struct Figure {
     /// Factor on it.
     #[serde(default = "one")]
     pub times: f64,
+    /// Which is better; `compare` looks at those of which that is known.
+    #[serde(default)]
+    pub better: Option<Better>,
+}
+
+/// Whether more of a figure is better, or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Transactions.
+    More,
+    /// Response times.
+    Less,
 }
 
 fn one() -> f64 {
     1.0
-}
-
-impl Figure {
-    /// What it is, with its unit.
-    pub fn title(&self) -> String {
-        match self.unit.as_str() {
-            "" => self.name.clone(),
-            unit => format!("{}, {unit}", self.name),
-        }
-    }
 }
 
 /// `[picture]`

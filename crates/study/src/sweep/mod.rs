@@ -26,7 +26,8 @@ use crate::Error;
 use crate::run_dir::{CONFIG, RESULT, RunDir, RunLog, read_json};
 
 pub use expect::Expected;
-pub use file::{MODERN, SweepFile};
+use file::{Axis, Figure};
+pub use file::{Better, MODERN, SweepFile};
 pub use page::page;
 pub use text::{expectations, table};
 
@@ -45,6 +46,31 @@ pub struct Cell {
     pub figures: BTreeMap<String, f64>,
 }
 
+/// An axis or a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its name in the cells.
+    pub name: String,
+    /// What it is called.
+    pub title: String,
+    /// Its unit; empty for none.
+    pub unit: String,
+    /// Whether more of it is better, or less.
+    pub better: Option<Better>,
+}
+
+impl Named {
+    fn axis(axis: &Axis) -> Self {
+        let (name, title) = (axis.name.clone(), axis.title().to_owned());
+        Self { name, title, unit: String::new(), better: None }
+    }
+
+    fn figure(figure: &Figure) -> Self {
+        let Figure { name, unit, better, .. } = figure.clone();
+        Self { title: name.clone(), name, unit, better }
+    }
+}
+
 /// What a sweep found: `result.json` of its run directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepResult {
@@ -60,10 +86,10 @@ pub struct SweepResult {
     pub learned: String,
     /// The program's version.
     pub wearmark: String,
-    /// The axes, each by its name and what it is called.
-    pub axes: Vec<(String, String)>,
-    /// The figures, each by its name and that with its unit.
-    pub figures: Vec<(String, String)>,
+    /// The axes.
+    pub axes: Vec<Named>,
+    /// The figures.
+    pub figures: Vec<Named>,
     /// All cells, the last axis changing first.
     pub cells: Vec<Cell>,
     /// What was expected of them.
@@ -109,8 +135,8 @@ pub fn run(file: &SweepFile, text: &str, runs: &Path, live: &dyn Sink) -> Result
         title: file.study.title.clone(),
         question: file.sweep.question.trim().to_owned(),
         learned: file.sweep.learned.trim().to_owned(),
-        axes: file.axis.iter().map(|axis| (axis.name.clone(), axis.title().to_owned())).collect(),
-        figures: file.figure.iter().map(|one| (one.name.clone(), one.title())).collect(),
+        axes: file.axis.iter().map(Named::axis).collect(),
+        figures: file.figure.iter().map(Named::figure).collect(),
         wearmark: env!("CARGO_PKG_VERSION").to_owned(),
         cells,
         expected,

@@ -34,6 +34,7 @@ name = "Mean"
 unit = "us"
 at = "devices.0.open_loop.breakdown.all.mean_ns"
 times = 1e-3
+better = "less"
 
 [[figure]]
 name = "p99"
@@ -88,6 +89,11 @@ fn every_combination_is_what_its_command_says() {
     let mean_us = cells[1]["figures"]["Mean"].as_f64().unwrap();
     assert!((mean_us - mean_ns / 1e3).abs() < 1e-6, "{mean_us} {mean_ns}");
     assert!(cells[1]["figures"]["p99"].as_f64().unwrap() > mean_us);
+    // Two runs compare, by the figures of which it is known what is better.
+    let ran = run(dir.path(), &["compare", "runs/small-001", "runs/small-001/result.json"]);
+    assert_eq!(ran.code, Some(3), "a single run proves nothing: {ran:?}");
+    assert_eq!(ran.out.matches(": Mean ").count(), 4, "{ran:?}");
+    assert!(ran.out.contains("hgst-hds72107, 1: Mean") && !ran.out.contains("p99"), "{ran:?}");
     // A report is made anew without running anything.
     let page = dir.path().join("runs/small-001/report.html");
     let first = fs::read(&page).unwrap();
