@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use model::Device;
-use predict::{Captured, Cpu, KindOf, System, Transaction};
+use predict::{Captured, Contended, Cpu, KindOf, System, Transaction};
 use sim::transactions::{Load, Scheduling, Think};
 use stats::rng::Rng;
 use trace::{Chains, Op, Request, Stream, Trace};
@@ -203,7 +203,7 @@ fn blank(server: &Server, count: u32) -> Captured {
         per_s: 0.0,
         log_bytes: None,
         buffer_bytes: None,
-        warehouses: None,
+        contended: Contended::Unknown,
         start: None,
     }
 }
@@ -355,6 +355,7 @@ impl World<'_> {
             duration_ns,
             gap_ns: duration_ns.saturating_sub(waited),
             cpu_ns: computes,
+            answer_cpu_ns: computes,
         };
         self.at(self.now + self.server.think_ns, Event::Begins, terminal);
     }
