@@ -416,19 +416,25 @@ fn kinds_read_what_the_disk_read_for_them() {
         let learned = learn(&captured).unwrap();
         let question = Question { from_start: true, ..Question::default() };
         let make = || vec![device(5_000_000.0, 100_000.0, 300_000.0)];
-        let found = predict(&learned, &question, "one", &make).unwrap();
-        [0, 1].map(|kind| found.kinds[kind].response_ns_p50 as f64 / 1e6)
+        predict(&learned, &question, "one", &make).unwrap()
     };
+    let p50 = |of: Prediction| [0, 1].map(|kind| of.kinds[kind].response_ns_p50 as f64 / 1e6);
     let looks = |upto| KindReads { upto, kinds: vec![(500, 0), (500, 2_000)] };
     // Two reads of 5 ms by the mean transaction: four by each that looks, none by the others.
-    let [other, look] = ask(&[(10_000, 20_000)], &[looks(10_000)]);
+    let [other, look] = p50(ask(&[(10_000, 20_000)], &[looks(10_000)]));
     assert!(other < 2.0 && (look / 20.0 - 1.0).abs() < 0.1, "{other} {look}");
     // Not seen, and no reads in the measurement either: all alike.
-    let [other, look] = ask(&[(10_000, 20_000)], &[]);
+    let [other, look] = p50(ask(&[(10_000, 20_000)], &[]));
     assert!(
         (other / 11.0 - 1.0).abs() < 0.15 && (look / 10.0 - 1.0).abs() < 0.15,
         "{other} {look}"
     );
+    // Two came that look, and read a hundred each; half of those that are drawn look. Together they
+    // read what the disk was seen to.
+    let rare = KindReads { upto: 10_000, kinds: vec![(98, 0), (2, 200)] };
+    let found = ask(&[(10_000, 20_000)], &[rare]);
+    let reads = found.io.iter().find(|io| io.class == "data" && io.op == "read").unwrap();
+    assert!((reads.requests / 2.0 - 1.0).abs() < 0.1, "{found:?}");
 }
 
 /// Three pages leave within a millisecond, one 200 ms later; the file system writes its journal all

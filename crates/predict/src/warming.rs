@@ -73,29 +73,32 @@ fn log(start: &Start) -> Vec<(u64, f64)> {
 /// Reads of each kind over those of a mean transaction: as seen during the warm-up, and after it
 /// as the templates have it. Kinds that look at other rows than the ones before them find them in
 /// a cache less often, and for longer.
+///
+/// The mean is that of the templates' mix: in a short stretch a rare kind came once or never, and
+/// what it reads is another share of all reads then.
 fn by_kind(start: &Start, templates: &Templates, kinds: usize) -> Vec<(u64, Vec<f64>)> {
-    let mut found = Vec::new();
-    let mut push = |upto: u64, seen: &[(u64, u64)]| {
-        let sum = |of: fn(&(u64, u64)) -> u64| seen.iter().map(of).sum::<u64>() as f64;
-        let (transactions, reads) = (sum(|one| one.0), sum(|one| one.1));
-        // The share of a kind of which none came is not known.
-        let share = |&(count, own): &(u64, u64)| match count {
-            0 => 1.0,
-            count => own as f64 / count as f64 / (reads / transactions),
-        };
-        if reads > 0.0 {
-            found.push((upto, seen.iter().map(share).collect()));
-        }
-    };
-    for stretch in &start.by_kind {
-        push(stretch.upto, &stretch.kinds);
-    }
     let mut later = vec![(0, 0); kinds];
     for (kind, steps) in templates.iter() {
         let (count, reads) = &mut later[usize::from(kind)];
         *count += 1;
         *reads += steps.iter().filter(|step| matches!(step, Step::Read { .. })).count() as u64;
     }
-    push(u64::MAX, &later);
-    found
+    let stretches = start.by_kind.iter().map(|stretch| (stretch.upto, &stretch.kinds));
+    let all = stretches.chain([(u64::MAX, &later)]);
+    all.filter_map(|(upto, seen)| Some((upto, shares(seen, &later)?))).collect()
+}
+
+/// Reads of each kind, of which so many came and read so much, over the mean of a mix.
+fn shares(seen: &[(u64, u64)], mix: &[(u64, u64)]) -> Option<Vec<f64>> {
+    let sum = |of: fn(&(u64, u64)) -> u64| seen.iter().map(of).sum::<u64>() as f64;
+    let overall = sum(|one| one.1) / sum(|one| one.0).max(1.0);
+    // What a kind reads of which none came is not known.
+    let each = |&(count, own): &(u64, u64)| match count {
+        0 => overall,
+        count => own as f64 / count as f64,
+    };
+    let each: Vec<f64> = seen.iter().map(each).collect();
+    let count = mix.iter().map(|one| one.0).sum::<u64>() as f64;
+    let mean = each.iter().zip(mix).map(|(each, of)| each * of.0 as f64).sum::<f64>() / count;
+    (mean > 0.0).then(|| each.iter().map(|each| each / mean).collect())
 }
