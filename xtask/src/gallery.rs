@@ -91,7 +91,7 @@ fn draw(folder: &Path, name: &str, to: &Path) -> anyhow::Result<()> {
     let chromium = std::env::var("WEARMARK_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
     let status = Command::new(&chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-        .args(["--window-size=1000,760", "--virtual-time-budget=3000"])
+        .args(["--window-size=1000,1050", "--virtual-time-budget=3000"])
         .arg(format!("--screenshot={}", to.display()))
         .arg(format!("file://{}", report.display()))
         .output()
