@@ -120,7 +120,7 @@ pub enum Contended {
     Unknown,
     /// Those of order entry on so many warehouses.
     OrderEntry(u32),
-    /// Each updates one of so many, any with the same probability.
+    /// Each updates one of this many, any with the same probability.
     OneOf(u32),
 }
 

@@ -256,8 +256,8 @@ fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -
     }
 }
 
-/// Bytes of log that the captured load could write before it had to fill a segment: how far from its
-/// start the first fill that was seen lies, if every segment before it was filled, too.
+/// Bytes of log that the captured load could write before it had to fill a segment: how far from
+/// its start the first fill that was seen lies, if every segment before it was filled, too.
 fn ready_at_start(captured: &Captured, facts: &LogFacts, segment_bytes: u64) -> u64 {
     let (Some(start), Some(fill_ns)) = (&captured.start, facts.first_fill_ns) else { return 0 };
     // The looks are evenly spaced over warm-up and measurement, of which the capture is.
@@ -431,8 +431,9 @@ struct Sample<'a> {
 
 impl Sample<'_> {
     /// A turn is the client computing, a hand-over, the server computing and reading, and a
-    /// hand-over back; the commit is in the last one, after which the client takes the answer, while
-    /// the server goes on for what it computes besides. A hand-over takes no time itself: it gives the processor away and asks for one anew.
+    /// hand-over back; the commit is in the last one, after which the client takes the answer,
+    /// while the server goes on for what it computes besides. A hand-over takes no time itself: it
+    /// gives the processor away and asks for one anew.
     fn steps(&self, captured: &Captured, data_class: u16) -> Vec<Step> {
         let logical = &captured.logical;
         let turns = f64::from(self.turns);

@@ -24,7 +24,7 @@ pub struct Expect {
     pub at_most: Option<f64>,
 }
 
-/// An expectation, held against the figures.
+/// An expectation, compared with the figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// The expectation in words.
