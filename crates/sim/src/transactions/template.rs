@@ -71,8 +71,11 @@ impl Step {
         match self {
             Self::Cpu(ns) | Self::Ask(ns) | Self::Client(ns) => ns > 0,
             Self::Read { .. } | Self::Write { .. } | Self::Flush { .. } | Self::Commit => true,
-            Self::Lock(_) | Self::Insert(_) | Self::Send { .. } => false,
-            Self::Behind(_) | Self::Checkpoint => false,
+            Self::Lock(_)
+            | Self::Insert(_)
+            | Self::Send { .. }
+            | Self::Behind(_)
+            | Self::Checkpoint => false,
         }
     }
 }
