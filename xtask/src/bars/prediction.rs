@@ -27,6 +27,9 @@ const OTHER_TERMINALS: [[&str; 2]; 2] = [["1", "20"], ["20", "1"]];
 /// Figures by name.
 type Figures = BTreeMap<String, f64>;
 
+/// Predicts for the profile of this name.
+type Ask<'a> = dyn Fn(&str) -> anyhow::Result<Figures> + 'a;
+
 /// Sizes of relative errors, %.
 #[derive(Default)]
 struct Errors {
@@ -150,7 +153,7 @@ fn by_fits(
     sitting: &mut Sitting,
     name: &str,
     run: &Ran,
-    (fits, ask): (&BTreeMap<String, PathBuf>, &dyn Fn(&str) -> anyhow::Result<Figures>),
+    (fits, ask): (&BTreeMap<String, PathBuf>, &Ask<'_>),
     errors: &mut ByFigure,
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
