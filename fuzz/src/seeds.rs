@@ -22,12 +22,17 @@ fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
 }
 
+/// The files of a folder and of those in it.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|_| panic!("{} has seeds", folder.display()));
+    let paths = entries.map(|entry| entry.expect("listed").path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
 /// The seeds of a target, in the order of their names.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
-    let folder = folder(target);
-    let files =
-        std::fs::read_dir(&folder).unwrap_or_else(|_| panic!("{} has seeds", folder.display()));
-    let mut paths: Vec<_> = files.map(|file| file.expect("listed").path()).collect();
+    let mut paths = files(&folder(target));
     paths.sort();
     assert!(!paths.is_empty(), "{target} has seeds");
     paths.iter().map(|path| std::fs::read(path).expect("read")).collect()

@@ -7,6 +7,7 @@ use study::captures::{self, Capture};
 use study::file::StudyFile;
 use study::result::StudyResult;
 use study::runs::{self, RunSet};
+use study::sweep::SweepFile;
 use study::{Error, run_dir};
 
 /// Reads the text as a study file. One that is read says the same when it is written and read
@@ -21,6 +22,9 @@ pub fn check_file(data: &[u8]) {
             let _ = (study.space_needed(), study.oltp.bytes(), study::pipeline::plan(&study));
         }
         Err(error) => check_error(&error),
+    }
+    if let Err(error) = SweepFile::parse(text, Path::new("fuzz")) {
+        check_error(&error);
     }
 }
 
