@@ -16,7 +16,8 @@ use crate::Error;
 pub fn table(transactions: &[TransactionIo], kind: impl Fn(u16) -> &'static str) -> String {
     let mut text = String::from(
         "transaction,kind,turns,task,start_ns,duration_ns,reads,writes,flushes,read_bytes,\
-         written_bytes,service_ns,client_ns,shared_commit_ns,gap_ns,cpu_ns,answer_cpu_ns,commit_ns\n",
+         written_bytes,service_ns,client_ns,shared_commit_ns,gap_ns,cpu_ns,answer_cpu_ns,\
+         commit_ns\n",
     );
     for each in transactions {
         let commit = each.commit_ns.map_or_else(String::new, |ns| ns.to_string());
