@@ -205,8 +205,9 @@ fn what_ran_while_nobody_watched_is_no_run() {
     push(25, Side::Enter, [0, task]);
     push(30, Side::Exit, [0, 0]);
     // Not everything is off at once; these count for nothing.
-    push(32, Side::Enter, [task, 0]);
-    push(35, Side::Enter, [0, task]);
+    push(32, Side::Enter, [0, task]);
+    push(35, Side::Enter, [task, 0]);
+    push(40, Side::Enter, [0, task]);
     push(50, Side::Exit, [1, 0]);
     push(52, Side::Enter, [task, 0]);
     push(60, Side::Enter, [0, task]);

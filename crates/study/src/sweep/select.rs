@@ -61,7 +61,7 @@ mod tests {
     fn a_share_lies_below_a_quantile() {
         let histogram = json!({ "buckets": [[10, 50], [20, 49], [30, 1]] });
         assert_eq!(quantile(&histogram, 0.5), Some(10.0));
-        assert_eq!(quantile(&histogram, 0.51), Some(20.0));
+        assert_eq!(quantile(&histogram, 0.505), Some(20.0));
         assert_eq!(quantile(&histogram, 0.99), Some(20.0));
         assert_eq!(quantile(&histogram, 1.0), Some(30.0));
         assert_eq!(quantile(&json!({ "buckets": [] }), 0.5), None);
