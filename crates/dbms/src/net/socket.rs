@@ -1,7 +1,9 @@
 //! A connected socket whose waits are bounded and end on the user's request.
 //!
 //! The kernel's own receive timeout wakes a blocked call every [`TICK`]; only then is a clock read,
-//! so a server that answers costs no system call more than a plain blocking socket.
+//! so a server that answers costs no system call more than a plain blocking socket. A Unix socket is
+//! polled before it is read: a blocked read is woken when the peer takes what was sent to it, too
+//! (`unix_write_space`; reads and writes wait in one queue), a poll for input is not.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,6 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{RecvFlags, SendFlags};
@@ -32,6 +35,8 @@ pub(crate) struct Socket {
     login_until: Option<Instant>,
     /// A read takes what is there and does not wait.
     impatient: bool,
+    /// A read waits in a poll.
+    polls: bool,
 }
 
 impl Socket {
@@ -50,7 +55,8 @@ impl Socket {
             // A peer that vanished is noticed although nothing is sent.
             sockopt::set_socket_keepalive(&fd, true).map_err(failed)?;
         }
-        Ok(Self { fd, limits, login_until: Some(login_until), impatient: false })
+        let polls = matches!(address, Address::Unix(_));
+        Ok(Self { fd, limits, login_until: Some(login_until), impatient: false, polls })
     }
 
     /// From now on the bound of an answer holds.
@@ -175,6 +181,11 @@ impl Read for Socket {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let flags = if self.impatient { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+        if self.polls && !self.impatient {
+            // Whatever ends it: the read that follows waits on, or tells what is wrong.
+            let tick = Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as _ };
+            let _ = poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], Some(&tick));
+        }
         match rustix::net::recv(&self.fd, &mut *into, flags) {
             Ok((count, _)) => Ok(count),
             Err(Errno::AGAIN) if self.impatient => Err(ErrorKind::WouldBlock.into()),
@@ -203,5 +214,48 @@ impl Write for Socket {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    const ANSWERS: u64 = 100;
+
+    fn sleeps_of_this_thread() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"));
+        line.unwrap().split_whitespace().last().unwrap().parse().unwrap()
+    }
+
+    /// A server takes a request long before it answers: who waits for the answer is not woken then.
+    #[test]
+    fn a_reader_sleeps_once_for_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut byte = [0u8; 1];
+            for _ in 0..ANSWERS {
+                std::thread::sleep(Duration::from_millis(1));
+                stream.read_exact(&mut byte).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+                stream.write_all(&byte).unwrap();
+            }
+        });
+        let mut socket = Socket::connect(&Address::Unix(path), Limits::default()).unwrap();
+        let before = sleeps_of_this_thread();
+        let mut byte = [0u8; 1];
+        for _ in 0..ANSWERS {
+            socket.write_all(&byte).unwrap();
+            socket.read_exact(&mut byte).unwrap();
+        }
+        let sleeps = sleeps_of_this_thread() - before;
+        server.join().unwrap();
+        assert!(sleeps < ANSWERS * 3 / 2, "{sleeps} sleeps for {ANSWERS} answers");
     }
 }
