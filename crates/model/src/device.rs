@@ -83,12 +83,6 @@ pub trait Device: Send {
         None
     }
 
-    /// Whether [`Device::submit_due`] looks at requests behind the batch though the device is not
-    /// [`Device::queued`]: its trace must then not come in parts.
-    fn looks_ahead(&self) -> bool {
-        false
-    }
-
     /// The whole state of the device, exactly; `None` where the model cannot say.
     ///
     /// A device of the same parameters that is given it with [`Device::restore`] goes on as this
@@ -154,9 +148,6 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn queued(&mut self) -> Option<&mut dyn Queued> {
         (**self).queued()
-    }
-    fn looks_ahead(&self) -> bool {
-        (**self).looks_ahead()
     }
     fn snapshot(&self) -> Option<Vec<u8>> {
         (**self).snapshot()

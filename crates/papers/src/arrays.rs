@@ -4,9 +4,11 @@
 //! The drive is a line with the slides' figures of a single drive. The controller has four
 //! ceilings, commands and bandwidth of reads and of writes, and all four are from one configuration
 //! of the table: one controller with four drives as its own RAID 0, random requests of 4 KiB and
-//! sequential ones of 256 KiB. The slides do not say how many requests were in flight where they
-//! print latencies; Little's law gives that number, from the same configuration. Those eight
-//! figures are inputs; every other one of the table is predicted.
+//! sequential ones of 256 KiB. A command for a simple volume takes less of it than one for an array
+//! of its own; how much less is from random requests of 4 KiB to simple volumes of one controller.
+//! The slides do not say how many requests were in flight where they print latencies; Little's law
+//! gives that number, from the first configuration. Those ten figures are inputs; every other one
+//! of the table is predicted.
 
 use host::volume::{Controller, Level, Settings, Volume};
 use model::{Device, Linear};
@@ -22,9 +24,10 @@ use crate::{Effort, Found, Paper};
 enum Array {
     /// One controller, two drives, hardware RAID 0.
     Two,
-    /// One controller, four drives, hardware RAID 0 or software RAID 0 over simple volumes: a
-    /// simple volume is a drive behind its controller, whoever stripes over it.
-    One,
+    /// One controller, four drives, hardware RAID 0.
+    OneHard,
+    /// One controller, four drives, software RAID 0 over simple volumes.
+    OneSoft,
     /// Two controllers, two drives each, software RAID 0 over two hardware RAID 0.
     TwoHard,
     /// Two controllers, two drives each, software RAID 0 over simple volumes.
@@ -32,8 +35,8 @@ enum Array {
 }
 
 const ARRAYS: [(&str, Array); 4] = [
-    ("c1_hw", Array::One),
-    ("c1_sw", Array::One),
+    ("c1_hw", Array::OneHard),
+    ("c1_sw", Array::OneSoft),
     ("c2_swhw", Array::TwoHard),
     ("c2_sw", Array::TwoSoft),
 ];
@@ -83,8 +86,11 @@ impl Facts<'_> {
         Box::new(Linear::new(&parameters, seed))
     }
 
-    fn controller(&self) -> Controller {
-        let [reads, writes] = [0, 1].map(|at| self.one("rand_throughput.4kb", at));
+    /// A controller that stripes itself, or one that the host sees single drives behind.
+    fn controller(&self, stripes: bool) -> Controller {
+        let array = if stripes { "c1_hw" } else { "c1_sw" };
+        let random = |op: &str| self.0.number(&format!("raid4.{array}.rand_throughput.4kb.{op}"));
+        let [reads, writes] = OPS.map(random);
         let [read_mb, write_mb] = [0, 1].map(|at| self.one("seq_throughput.256kb", at));
         Controller {
             contexts: 1,
@@ -108,10 +114,13 @@ impl Facts<'_> {
 
     fn array(&self, array: Array, pattern: Pattern) -> Box<dyn Device> {
         match array {
-            Array::Two => self.behind(2, pattern, self.controller()),
-            Array::One => self.behind(4, pattern, self.controller()),
+            Array::Two => self.behind(2, pattern, self.controller(true)),
+            Array::OneHard | Array::OneSoft => {
+                self.behind(4, pattern, self.controller(array == Array::OneHard))
+            }
             Array::TwoHard | Array::TwoSoft => {
-                let two = (0..2).map(|_| self.behind(2, pattern, self.controller())).collect();
+                let controller = self.controller(array == Array::TwoHard);
+                let two = (0..2).map(|_| self.behind(2, pattern, controller.clone())).collect();
                 // Software over hardware: a chunk is a whole stripe below. Over simple volumes: all
                 // four in turn, which alternates between the controllers as well.
                 let chunk_bytes = if array == Array::TwoHard { 2 * CHUNK } else { CHUNK };
@@ -198,7 +207,8 @@ pub(crate) fn four_drives(paper: &Paper, effort: Effort) -> Vec<Found> {
 
 /// The figures that the controller is made from.
 fn is_input(id: &str) -> bool {
-    id.starts_with("raid4.c1_hw.") && (id.contains(".4kb.") || id.contains(".256kb."))
+    id.starts_with("raid4.c1_sw.rand_throughput.4kb.")
+        || id.starts_with("raid4.c1_hw.") && (id.contains(".4kb.") || id.contains(".256kb."))
 }
 
 /// The three conclusions of the slide, of our figures.
@@ -275,7 +285,7 @@ pub(crate) fn two_drives(paper: &Paper, effort: Effort) -> Vec<Found> {
 /// Small requests: one drive, two and four behind a controller.
 fn saturation(facts: &Facts<'_>, effort: Effort) -> Found {
     let rates = [1, 2, 4].map(|drives| {
-        let mut device = facts.behind(drives, Pattern::Random, facts.controller());
+        let mut device = facts.behind(drives, Pattern::Random, facts.controller(true));
         run(device.as_mut(), (Pattern::Random, 0, 4), 64, effort).iops
     });
     let same = rates.iter().all(|rate| (rate / rates[0] - 1.0).abs() < 0.02);
@@ -286,12 +296,12 @@ fn saturation(facts: &Facts<'_>, effort: Effort) -> Found {
 /// Reads of two drives are faster than those of one; writes with memory for all of them are as
 /// fast as what crosses the bus.
 fn streams(facts: &Facts<'_>, effort: Effort) -> Found {
-    let cached = Controller { cache_bytes: 1 << 30, ..facts.controller() };
+    let cached = Controller { cache_bytes: 1 << 30, ..facts.controller(true) };
     let rate = |controller: Controller, at| {
         let mut device = facts.behind(2, Pattern::Sequential, controller);
         run(device.as_mut(), (Pattern::Sequential, at, 256), 16, effort).bytes_per_s / 1e6
     };
-    let [reads, writes] = [rate(facts.controller(), 0), rate(cached, 1)];
+    let [reads, writes] = [rate(facts.controller(true), 0), rate(cached, 1)];
     let single = [0, 1].map(|at| facts.0.number(&format!("spec.x25e_64.seq_{}_bw", OPS[at])));
     Found::holds(
         "raid_vs_single.text.seq",

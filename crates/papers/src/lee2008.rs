@@ -12,7 +12,7 @@ use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
 use profile::{DeviceSpec, Profile};
 use sim::transactions::{
     Class, Discipline, GroupCommit, Length, Load, Log, Path, Processors, Scheduling, Setup, Step,
-    Templates, Think, TransactionOutcome, transactions,
+    Switching, Templates, Think, TransactionOutcome, transactions,
 };
 use spill::{Keys, Rows};
 use study::host_stack::Devices;
@@ -102,6 +102,7 @@ fn simulate(
             speed: 1.0,
             discipline: Discipline::Fair { slice_ns: 3_000_000, scheduling: Scheduling::default() },
             wake_ns: 0,
+            switching: Switching::default(),
         },
         classes: vec![Class { name: "log".to_owned(), device: 0, base: 0, path: Path::default() }],
         log: Log {

@@ -10,6 +10,7 @@ use units::Bytes;
 use crate::Error;
 use crate::goal::{Goal, highest_rate};
 use crate::learn::{Learned, scale_path_cpu, with_path};
+use crate::warming;
 
 /// Transactions that are simulated for the figures, and for each end of the interval.
 const MEASURED: u64 = 60_000;
@@ -168,7 +169,8 @@ fn setup(
     }
     setup.length.max_transactions = count;
     if let Some(start) = learned.start.as_ref().filter(|_| question.from_start) {
-        setup.warming.clone_from(&learned.warming);
+        let share = learned.touched_by(setup.terminals);
+        setup.warming = learned.warming.as_ref().map(|all| warming::of_share(all, share));
         if let Some(templates) = &learned.from_start {
             setup.templates.clone_from(templates);
         }

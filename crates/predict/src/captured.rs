@@ -1,7 +1,7 @@
 //! What a captured run is to a prediction.
 
 use serde::{Deserialize, Serialize};
-use sim::transactions::{GroupCommit, Load, Scheduling};
+use sim::transactions::{GroupCommit, Load, Scheduling, Switching};
 use trace::{Op, Trace};
 
 /// Which server ran.
@@ -124,6 +124,24 @@ pub enum Contended {
     OneOf(u32),
 }
 
+/// What it costs to interrupt a processor that computes, at both ends, ns, where it was not
+/// measured.
+const INTERRUPT_NS: f64 = 8_000.0;
+/// A task that goes on after others finds its caches cold: it computes longer by this share, and by
+/// no more than this many ns. By PostgreSQL's order entry for 1 to 20 terminals on 2 processors.
+const COLD_SHARE: f64 = 0.7;
+const COLD_NS: u64 = 14_000;
+
+/// What it costs a server's tasks that they share processors, with the cost of an interrupt where
+/// that was measured, ns.
+pub fn switching(interrupt_ns: Option<f64>) -> Switching {
+    Switching {
+        interrupt_ns: interrupt_ns.unwrap_or(INTERRUPT_NS) as u64,
+        cold_share: COLD_SHARE,
+        cold_ns: COLD_NS,
+    }
+}
+
 /// A captured run.
 #[derive(Clone, Debug)]
 pub struct Captured {
@@ -145,6 +163,11 @@ pub struct Captured {
     pub processors: u32,
     /// How the kernel shares them.
     pub scheduling: Scheduling,
+    /// How long a task takes to run that is woken on an idle processor, ns, where that was
+    /// measured.
+    pub wake_ns: Option<f64>,
+    /// What it costs that tasks share processors: [`switching`].
+    pub switching: Switching,
     /// Whether other programs used much of them during the capture.
     pub disturbed: bool,
     /// Sessions.

@@ -9,7 +9,7 @@
 
 use sim::transactions::{
     Class, Discipline, GroupCommit, Length, Load, LockClass, Log, Processors, Scheduling, Setup,
-    Step, Templates,
+    Step, Switching, Templates,
 };
 use trace::{Chains, Op, Stream, Trace};
 
@@ -179,6 +179,9 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         rests_on,
         source: constant_device(times(Op::Read), times(Op::Write), times(Op::Flush)),
         own_share: 1.0,
+        computed_ns: 0.0,
+        warehouses: None,
+        wake_is_measured: false,
         disturbed: captured.disturbed,
     })
 }
@@ -197,6 +200,7 @@ fn setup(captured: &Embedded, readers: u32, templates: Templates) -> Setup {
                 scheduling: Scheduling::default(),
             },
             wake_ns: WAKE_NS as u64,
+            switching: Switching::default(),
         },
         classes: captured.device.streams.iter().map(class).collect(),
         log: unused_log(captured),

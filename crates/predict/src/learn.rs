@@ -24,6 +24,10 @@ const WAITER_CPU_NS: f64 = 16_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
+/// Rounds in which switching is set apart: less computing is less of it.
+const SWITCHING_ROUNDS: usize = 4;
+/// Least share of computing that is left in one of them.
+const LEAST_OWN: f64 = 0.5;
 /// By which factors calibration makes the wake-up longer or shorter, of which it takes one.
 const WAKE_FACTORS: [f64; 10] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0];
 /// Relative error of a measured throughput beside which a wake-up of e times the usual is as
@@ -80,10 +84,22 @@ pub struct Learned {
     pub(crate) source: LinearParameters,
     /// Share of the server's computing that is its own and not the capture's.
     pub(crate) own_share: f64,
+    /// Processor time per transaction by the accounts, ns.
+    pub(crate) computed_ns: f64,
+    /// Warehouses, for order entry: a terminal is at home in one.
+    pub(crate) warehouses: Option<u32>,
+    /// Whether the wake-up of an idle processor is not to be calibrated.
+    pub(crate) wake_is_measured: bool,
     pub(crate) disturbed: bool,
 }
 
 impl Learned {
+    /// The data that another number of terminals touches, over those of the captured one.
+    pub(crate) fn touched_by(&self, terminals: u32) -> f64 {
+        let homes = |terminals: u32| self.warehouses.map_or(1, |all| terminals.clamp(1, all));
+        f64::from(homes(terminals)) / f64::from(homes(self.setup.terminals))
+    }
+
     /// The device of the capture: constant times, those that its own requests took.
     pub fn source_device(&self) -> Box<dyn Device> {
         Box::new(Linear::new(&self.source, 1))
@@ -97,6 +113,11 @@ pub(crate) fn slice_ns(processors: u32) -> u64 {
     700_000 * u64::from(1 + processors.clamp(1, 8).ilog2())
 }
 
+/// How long an idle processor takes to begin, ns, before calibration.
+fn wake_ns(captured: &Captured) -> f64 {
+    captured.wake_ns.unwrap_or(WAKE_NS)
+}
+
 fn processors(captured: &Captured) -> Processors {
     Processors {
         count: captured.processors,
@@ -105,7 +126,8 @@ fn processors(captured: &Captured) -> Processors {
             slice_ns: slice_ns(captured.processors),
             scheduling: captured.scheduling,
         },
-        wake_ns: WAKE_NS as u64,
+        wake_ns: wake_ns(captured) as u64,
+        switching: captured.switching,
     }
 }
 
@@ -136,10 +158,11 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
     let path_ns = facts.device.map(|device| {
         let sync_ns = device.write_ns + device.flush_ns;
         // The end of a call contains the wake-up of its task, which is simulated.
-        (facts.call_ns - sync_ns - WAKE_NS).max(0.0)
+        (facts.call_ns - sync_ns - wake_ns(captured)).max(0.0)
     });
     let mean_path_ns = facts.mean_device.map_or(0.0, |device| {
-        (facts.mean_call_ns - device.write_ns - device.flush_ns - WAKE_NS).max(0.0)
+        let sync_ns = device.write_ns + device.flush_ns;
+        (facts.mean_call_ns - sync_ns - wake_ns(captured)).max(0.0)
     });
     let mut classes: Vec<Class> = Vec::new();
     for stream in &captured.logical.streams {
@@ -184,6 +207,12 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         calibrated_to: None,
         rests_on,
         source: source(captured, &facts),
+        warehouses: match captured.contended {
+            Contended::OrderEntry(warehouses) => Some(warehouses),
+            Contended::OneOf(_) | Contended::Unknown => None,
+        },
+        wake_is_measured: captured.wake_ns.is_some(),
+        computed_ns: captured.cpu.server_ns + captured.cpu.client_ns,
         own_share: 1.0 - capture_share.clamp(0.0, MOST_CAPTURE),
         disturbed: captured.disturbed,
     })
@@ -514,11 +543,13 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
 /// # Errors
 /// Where the learned system cannot be simulated.
 pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
+    set_switching_apart(learned)?;
     if learned.disturbed || learned.captured_per_s <= 0.0 {
         return Ok(());
     }
     let mut best: Option<(f64, f64, f64)> = None;
-    for wake in WAKE_FACTORS {
+    let factors: &[f64] = if learned.wake_is_measured { &[1.0] } else { &WAKE_FACTORS };
+    for &wake in factors {
         let path = path_factor(learned, wake)?;
         let (per_s, sync_ns) = of_source(learned, (path, wake), SEARCHED)?;
         if best.is_some() && sync_ns > SYNC_WITHIN * sync_of_source(learned) {
@@ -543,6 +574,30 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
          undisturbed syncs, by which the source itself comes out at {:+.0} %",
         (reached - 1.0) * 100.0
     ));
+    Ok(())
+}
+
+/// The accounts contain what it costs that tasks share processors, which is simulated besides:
+/// transactions compute less, so that the source computes as much as was captured.
+pub(crate) fn set_switching_apart(learned: &mut Learned) -> Result<(), Error> {
+    if learned.computed_ns <= 0.0 {
+        return Ok(());
+    }
+    let mut switching_ns = 0.0;
+    for _ in 0..SWITCHING_ROUNDS {
+        let mut setup = learned.setup.clone();
+        setup.length.max_transactions = SEARCHED;
+        let found = transactions(&mut [learned.source_device()], &setup)?;
+        let each_ns = f64::from(setup.processors.count) * 1e9 / found.transactions_per_s;
+        switching_ns = found.switching_share * each_ns;
+        let own_ns = found.processor_share * each_ns - switching_ns;
+        let factor = (learned.computed_ns - switching_ns) / own_ns.max(1.0);
+        let templates = &mut learned.setup.templates;
+        templates.scale_computing(factor.clamp(LEAST_OWN, 1.0));
+        templates.scale_clients(factor.clamp(LEAST_OWN, 1.0));
+    }
+    let us = switching_ns / 1e3;
+    learned.rests_on.push(format!("{us:.0} us of these went into switches between tasks"));
     Ok(())
 }
 

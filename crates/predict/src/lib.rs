@@ -36,7 +36,9 @@ pub use answer::{
     AtGoal, HostFactors, KindAnswer, Limit, Prediction, Question, Sketch, predict, sketch,
     sketch_parts,
 };
-pub use captured::{Captured, Contended, Cpu, KindOf, KindReads, Start, System, Transaction};
+pub use captured::{
+    Captured, Contended, Cpu, KindOf, KindReads, Start, System, Transaction, switching,
+};
 pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use goal::Goal;

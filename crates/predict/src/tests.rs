@@ -6,6 +6,7 @@ use sim::transactions::{Load, Scheduling, Setup, Step, Think};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
+use crate::learn::set_switching_apart;
 use crate::{
     Captured, Contended, Cpu, Embedded, Error, KindOf, KindReads, Prediction, Question, Start,
     System, Transaction, calibrate, learn, learn_embedded, predict,
@@ -83,6 +84,8 @@ pub(crate) fn captured() -> Captured {
         cpu: Cpu { server_ns: 110_000.0, capture_ns: 0.0, client_ns: 40_000.0, kernel_ns: 0.0 },
         processors: 2,
         scheduling: Scheduling::default(),
+        wake_ns: None,
+        switching: crate::switching(None),
         disturbed: false,
         terminals: 1,
         load: Load::Closed(Think::default()),
@@ -205,6 +208,47 @@ fn the_source_comes_out_as_captured_and_processors_get_no_faster() {
     assert_eq!(learned.calibration, None);
 }
 
+/// Eight terminals on two processors: what switches between tasks cost is in the accounts, and is
+/// simulated as well, but not counted twice.
+#[test]
+fn switches_between_tasks_are_not_counted_twice() {
+    let mut crowd = captured();
+    crowd.terminals = 8;
+    for one in &mut crowd.transactions {
+        one.turns = 4;
+    }
+    for wake_ns in [None, Some(4_000.0)] {
+        crowd.wake_ns = wake_ns;
+        let mut learned = learn(&crowd).unwrap();
+        set_switching_apart(&mut learned).unwrap();
+        let mut setup = learned.setup.clone();
+        setup.length.max_transactions = 20_000;
+        let found =
+            sim::transactions::transactions(&mut [learned.source_device()], &setup).unwrap();
+        let each_ns = found.processor_share * 2e9 / found.transactions_per_s;
+        assert!((each_ns / 150_000.0 - 1.0).abs() < 0.02, "{each_ns}");
+        let switching = found.switching_share / found.processor_share;
+        assert!((0.05..0.4).contains(&switching), "{switching}");
+        let mut alone = setup.clone();
+        alone.terminals = 1;
+        let found =
+            sim::transactions::transactions(&mut [learned.source_device()], &alone).unwrap();
+        assert!(found.switching_share < 0.1 * switching * found.processor_share);
+    }
+}
+
+#[test]
+fn a_wake_up_that_was_measured_is_not_calibrated() {
+    let mut measured = captured();
+    (measured.wake_ns, measured.switching) = (Some(4_000.0), crate::switching(Some(9_000.0)));
+    let mut learned = learn(&measured).unwrap();
+    assert_eq!(learned.path_ns, Some(216_000.0), "20 + 600 - 100 - 300 - 4 us");
+    let processors = learned.setup.processors;
+    assert_eq!((processors.wake_ns, processors.switching.interrupt_ns), (4_000, 9_000));
+    calibrate(&mut learned).unwrap();
+    assert_eq!((learned.calibration, learned.setup.processors.wake_ns), (Some(1.0), 4_000));
+}
+
 /// A run that something unknown held up: syncs take as long as they did, whatever the throughput.
 #[test]
 fn syncs_take_as_long_as_they_did() {
@@ -230,7 +274,8 @@ fn syncs_take_as_long_as_they_did() {
 
 #[test]
 fn another_device_and_more_terminals() {
-    let learned = learn(&captured()).unwrap();
+    let mut learned = learn(&captured()).unwrap();
+    learned.setup.processors.switching = sim::transactions::Switching::default();
     let ask = |terminals, flush_ns, change: &dyn Fn(&mut Question)| {
         let mut question = Question { terminals: Some(terminals), ..Question::default() };
         change(&mut question);

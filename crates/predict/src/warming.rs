@@ -46,6 +46,32 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
     })
 }
 
+/// The same where transactions touch this share of the data that they touched, above 1 more of it,
+/// evenly: `R(n)` reads of `n` transactions become `share R(n / share)`, since each part of the
+/// data fills its caches on its own.
+pub(crate) fn of_share(warming: &Warming, share: f64) -> Warming {
+    Warming {
+        extra_reads: stretched(&warming.extra_reads, share),
+        by_kind: stretched(&warming.by_kind, share),
+        log: stretched(&warming.log, share),
+        ..warming.clone()
+    }
+}
+
+/// A curve over the number of transactions, stretched along it. Of steps that fall together the
+/// last is left.
+fn stretched<T: Clone>(curve: &[(u64, T)], factor: f64) -> Vec<(u64, T)> {
+    let mut found: Vec<(u64, T)> = Vec::new();
+    for (upto, value) in curve {
+        let upto = (*upto as f64 * factor).ceil() as u64;
+        if found.last().is_some_and(|(last, _)| *last >= upto) {
+            found.pop();
+        }
+        found.push((upto, value.clone()));
+    }
+    found
+}
+
 /// Bytes of log per transaction over those of the measurement, which the templates have. A page
 /// that changes for the first time after a checkpoint is logged whole (`full_page_writes`): the
 /// fewer transactions came before, the more such pages there are.
@@ -101,4 +127,43 @@ fn shares(seen: &[(u64, u64)], mix: &[(u64, u64)]) -> Option<Vec<f64>> {
     let count = mix.iter().map(|one| one.0).sum::<u64>() as f64;
     let mean = each.iter().zip(mix).map(|(each, of)| each * of.0 as f64).sum::<f64>() / count;
     (mean > 0.0).then(|| each.iter().map(|each| each / mean).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half of the data: half of the reads, by half of the transactions.
+    #[test]
+    fn less_data_are_in_caches_sooner() {
+        let whole = Warming {
+            extra_reads: vec![(100, 3.0), (101, 2.0), (200, 1.0)],
+            by_kind: vec![(80, vec![1.0]), (u64::MAX, vec![2.0])],
+            class: 0,
+            bytes: 8192,
+            span: 1 << 20,
+            log: vec![(10, 4.0), (30, 1.5)],
+        };
+        let half = of_share(&whole, 0.5);
+        assert_eq!(half.extra_reads, [(50, 3.0), (51, 2.0), (100, 1.0)]);
+        assert_eq!(half.log, [(5, 4.0), (15, 1.5)]);
+        assert_eq!(half.by_kind[0], (40, vec![1.0]));
+        let tenth = of_share(&whole, 0.1);
+        assert_eq!(tenth.extra_reads, [(10, 3.0), (11, 2.0), (20, 1.0)]);
+        assert_eq!(of_share(&whole, 0.01).extra_reads, [(1, 3.0), (2, 1.0)]);
+        let twice = of_share(&whole, 2.0);
+        assert_eq!(twice.extra_reads, [(200, 3.0), (202, 2.0), (400, 1.0)]);
+        assert_eq!(twice.by_kind[1].0, u64::MAX, "whatever comes later");
+        assert_eq!(of_share(&whole, 1.0), whole);
+    }
+
+    #[test]
+    fn terminals_beyond_the_warehouses_touch_no_more_data() {
+        let mut learned = crate::tests::learned();
+        assert_eq!(learned.touched_by(20), 1.0, "no order entry");
+        learned.warehouses = Some(4);
+        assert_eq!([1, 2, 4, 20].map(|terminals| learned.touched_by(terminals)), [1., 2., 4., 4.]);
+        learned.setup.terminals = 20;
+        assert_eq!([1, 8].map(|terminals| learned.touched_by(terminals)), [0.25, 1.0]);
+    }
 }

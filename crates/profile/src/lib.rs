@@ -24,6 +24,7 @@ pub mod flash;
 pub mod hdd;
 pub mod limits;
 pub mod linear;
+pub mod mqsim;
 mod parameter;
 mod published;
 mod quantiles;

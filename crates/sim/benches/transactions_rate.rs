@@ -11,7 +11,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use model::{Device, Linear};
 use sim::transactions::{
     Class, Delays, Discipline, GroupCommit, Length, Load, LockClass, Log, Path, Processors,
-    Scheduling, Setup, Step, Templates, Think, transactions,
+    Scheduling, Setup, Step, Switching, Templates, Think, transactions,
 };
 use stats::rng::Rng;
 
@@ -69,6 +69,7 @@ fn setup(make: fn(&mut Rng) -> Vec<Step>) -> Setup {
             speed: 1.0,
             discipline: Discipline::Fair { slice_ns: 3_000_000, scheduling: Scheduling::default() },
             wake_ns: 5_000,
+            switching: Switching::default(),
         },
         classes: vec![class("log"), class("data")],
         log: Log {

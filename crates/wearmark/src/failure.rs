@@ -30,6 +30,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         capture::Error,
         profile::Error,
         profile::disksim::ImportError,
+        profile::mqsim::ImportError,
         formats::Error,
         trace::generate::Invalid,
         trace::surgery::Error,

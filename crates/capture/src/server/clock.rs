@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::groups::{self, TaskGroups};
 use super::tasks;
+use super::wakes::{self, WakeCosts};
 use crate::cpu::{CpuSampler, CpuSeries, ticks_per_s};
 
 /// Share of the machine's processor time used by others that makes a run disturbed.
@@ -54,6 +55,9 @@ pub struct ServerCpu {
     /// Who shares processors with whom, where it was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<TaskGroups>,
+    /// What it costs to wake a task on another processor, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wakes: Option<WakeCosts>,
     /// What could not be had, one sentence each.
     pub unavailable: Vec<String>,
 }
@@ -92,6 +96,7 @@ impl ServerClock {
             server_system_s: seconds(self.start.system, end.system),
             kernel_threads_s: seconds(self.start.kernel, end.kernel),
             groups: (!end.tree.is_empty()).then(|| groups::read(&end.tree)),
+            wakes: wakes::measure(),
             unavailable: series.unavailable.clone(),
             ..ServerCpu::default()
         };

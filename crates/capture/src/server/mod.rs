@@ -36,6 +36,7 @@ mod summary;
 mod tasks;
 mod tracker;
 mod transactions;
+mod wakes;
 mod watch;
 
 pub use accounts::{CLOSE, Closure, PerTransaction, Quality, ServerAccounts, Sources};
@@ -50,3 +51,4 @@ pub use requests::{REQUEST_KINDS, RequestKind, RequestSummary, Requests, request
 pub use roles::{CONNECTION, RoleClock, RoleCpu, TaskTimes};
 pub use summary::{Row, rows};
 pub use transactions::{Span, TransactionIo, attribute};
+pub use wakes::WakeCosts;

@@ -38,7 +38,8 @@ use self::queue::Queue;
 use self::segments::Segments;
 use self::write_back::WriteBack;
 use crate::device::submit_by_serving;
-use crate::observe::{Cause, Off, On, Path, Probe, Purpose, Watch, Way};
+use crate::observe::{Cause, Path, Probe, Purpose, Watch, Way};
+use crate::queued::{self, Queued};
 use crate::snapshot::fingerprint;
 use crate::{Counter, Device, SnapshotError};
 
@@ -68,6 +69,8 @@ pub struct Hdd {
     depth: usize,
     most_wait_ns: u64,
     queue: Queue,
+    /// Of a trace that comes in batches.
+    taken_ahead: queued::Ahead,
     /// What arm and buffer did was told up to here.
     told_until: [u64; 2],
     /// Of the parameters.
@@ -142,6 +145,7 @@ impl Hdd {
             depth: parameters.queue.depth as usize,
             most_wait_ns: parameters.queue.most_wait_ns,
             queue: Queue::default(),
+            taken_ahead: queued::Ahead::default(),
             told_until: [0; 2],
             fingerprint: fingerprint(parameters),
         }
@@ -375,7 +379,7 @@ fn settle_ns(parameters: &HddParameters, seek_ns: &[u32]) -> u64 {
 impl Hdd {
     /// Serves a request that comes when the one before is done, or waits for that.
     fn serve<W: Watch>(&mut self, now: u64, request: &Request, watch: &mut W) -> u64 {
-        assert!(self.queue.is_idle(), "a trace in batches is not mixed with single requests");
+        assert!(self.queue.is_idle(), "single requests are not mixed with those of a queue");
         self.counts.note(request.op, request.len);
         let mut way = Way::new(watch, now);
         let way = &mut way;
@@ -424,9 +428,9 @@ impl Device for Hdd {
     fn submit_due(&mut self, trace: &Trace, range: Range<usize>, completions: &mut [u64]) {
         assert_eq!(range.len(), completions.len(), "one completion per request");
         if self.depth > 1 {
-            let mut queue = std::mem::take(&mut self.queue);
-            queue.run(self, trace, range, completions, &mut Off);
-            self.queue = queue;
+            let mut ahead = std::mem::take(&mut self.taken_ahead);
+            queued::submit_due(self, &mut ahead, trace, range, completions);
+            self.taken_ahead = ahead;
             return;
         }
         for (index, completion) in range.zip(completions) {
@@ -446,10 +450,10 @@ impl Device for Hdd {
         assert_eq!(range.len(), completions.len(), "one completion per request");
         assert_eq!(range.len(), paths.len(), "one path per request");
         if self.depth > 1 {
-            let mut queue = std::mem::take(&mut self.queue);
-            queue.run(self, trace, range.clone(), completions, &mut On::new(probe));
-            queue.take_paths(&trace.due[range], completions, paths);
-            self.queue = queue;
+            let mut ahead = std::mem::take(&mut self.taken_ahead);
+            let into = (completions, paths);
+            queued::submit_due_observed(self, &mut ahead, trace, range, into, probe);
+            self.taken_ahead = ahead;
             return;
         }
         for ((index, completion), path) in range.zip(completions).zip(paths) {
@@ -460,8 +464,8 @@ impl Device for Hdd {
         }
     }
 
-    fn looks_ahead(&self) -> bool {
-        self.depth > 1
+    fn queued(&mut self) -> Option<&mut dyn Queued> {
+        (self.depth > 1).then_some(self as &mut dyn Queued)
     }
 
     fn snapshot(&self) -> Option<Vec<u8>> {

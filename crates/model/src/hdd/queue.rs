@@ -8,47 +8,52 @@
 //! once it is in the buffer and then competes for the arm when nothing else waits, or when the
 //! buffer is half full. A flush writes all of it out.
 //!
-//! A later arrival can therefore change an earlier completion. [`Queue::run`] looks ahead: the
-//! whole trace is there, and so the disk takes in what arrives beyond the batch until all of the
-//! batch is complete, and keeps the completions of what it took in early for the batches to come.
-//! Requests that come one by one through [`crate::Device::submit`] are served in order of arrival.
+//! A later arrival can therefore change an earlier completion: the disk is told of arrivals and
+//! asked for completions ([`Queued`]). Requests that come one by one through
+//! [`crate::Device::submit`] are served in order of arrival.
 //!
 //! Invariants, tested: every request completes exactly once and no earlier than it is due; batches
-//! of any size give the same completions; nothing waits much longer than the bound.
+//! of any size give the same completions, and so does asking at every event; nothing waits much longer
+//! than the bound.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use profile::hdd::SECTOR_BYTES;
-use trace::{Op, Request, Trace};
+use trace::{Op, Request};
+use units::Nanos;
 
 use super::Hdd;
 use super::layout::Place;
-use crate::observe::{Cause, Path, Watch, Way};
+use crate::Queued;
+use crate::observe::{Cause, Off, On, Path, Probe, Watch, Way};
 
-/// A completion that is not known yet.
-const PENDING: u64 = u64::MAX;
-
-/// The commands that the disk holds, and the completions it owes.
+/// The commands that the disk holds, and the completions that it owes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
-    /// Trace index of `done[0]`.
-    pub base: usize,
-    /// Completions from `base` on; [`PENDING`] where not known.
-    pub done: VecDeque<u64>,
+    /// Not taken in yet, in the order of their arrival.
+    pub waiting: VecDeque<Waiting>,
     pub held: Vec<Held>,
+    /// Completions that were not asked for yet.
+    pub known: Vec<Known>,
     /// When the buffer has answered what it was asked so far.
     pub buffer_free_at: u64,
-    /// Where the time of the requests of `done` went, while somebody watches.
-    pub paths: VecDeque<Path>,
-    /// The same of the batch that was served last.
-    pub given: Vec<Path>,
+    /// The arm works on a command until then.
+    pub serves_until: u64,
+}
+
+/// A request that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub at: u64,
+    pub ticket: u64,
+    pub request: Request,
 }
 
 /// A command that needs the platter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    pub index: usize,
+    pub ticket: u64,
+    /// When it arrived.
     pub due: u64,
     /// When it came into the disk.
     pub since: u64,
@@ -56,6 +61,14 @@ pub(super) struct Held {
     pub count: u32,
     pub write: bool,
     pub place: Place,
+}
+
+/// A completion, and where the time went while somebody watches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub at: u64,
+    pub ticket: u64,
+    pub path: Path,
 }
 
 /// What the arm does next.
@@ -68,85 +81,82 @@ enum Next {
 impl Queue {
     /// Whether nothing is held and nothing is owed.
     pub fn is_idle(&self) -> bool {
-        self.done.is_empty() && self.held.is_empty()
+        self.waiting.is_empty() && self.held.is_empty() && self.known.is_empty()
     }
 
-    /// Serves the requests `range` of `trace`, which follow those of the call before.
-    pub fn run<W: Watch>(
-        &mut self,
-        disk: &mut Hdd,
-        trace: &Trace,
-        range: Range<usize>,
-        out: &mut [u64],
-        watch: &mut W,
-    ) {
-        // What was taken in while nobody watched has no path.
-        self.paths.resize(if W::ACTIVE { self.done.len() } else { 0 }, Path::default());
-        if self.done.is_empty() {
-            self.base = range.start;
-        }
-        assert_eq!(self.base, range.start, "batches of a trace follow each other");
-        while self.done.len() < range.len()
-            || self.done.range(..range.len()).any(|completion| *completion == PENDING)
-        {
-            self.step(disk, trace, watch);
-        }
-        for (completion, done) in out.iter_mut().zip(self.done.drain(..range.len())) {
-            *completion = done;
-        }
-        self.base = range.end;
-        self.given.clear();
-        self.given.extend(self.paths.drain(..range.len().min(self.paths.len())));
+    /// Place of the first completion that is known, and its time.
+    fn first_known(&self) -> Option<(usize, u64)> {
+        let all = self.known.iter().enumerate();
+        let first = all.min_by_key(|(_, known)| (known.at, known.ticket));
+        first.map(|(index, known)| (index, known.at))
+    }
+}
+
+impl Queued for Hdd {
+    fn arrive(&mut self, now: Nanos, ticket: u64, request: &Request) {
+        self.queue.waiting.push_back(Waiting { at: now.0, ticket, request: *request });
     }
 
-    /// The paths of the batch that was served last, due and completed at these times.
-    pub fn take_paths(&mut self, due: &[u64], completions: &[u64], paths: &mut [Path]) {
-        for (place, path) in paths.iter_mut().enumerate() {
-            *path = self.given[place];
-            path.spend(Cause::Unknown, completions[place] - due[place] - path.total());
-        }
+    fn next_completion(&mut self, until: Nanos) -> Option<(Nanos, u64)> {
+        let known = self.next_known(until.0, &mut Off)?;
+        Some((Nanos(known.at), known.ticket))
     }
 
-    /// Takes in what has arrived and lets the arm do one thing.
-    fn step<W: Watch>(&mut self, disk: &mut Hdd, trace: &Trace, watch: &mut W) {
-        let next_due = trace.due.get(self.base + self.done.len()).copied();
-        let free_at = disk.arm_free_at;
-        let arrived = self.held.iter().map(|held| held.due).min().or(next_due);
-        // The arm is free before anything new comes: the buffer is written out meanwhile.
-        if self.held.is_empty()
-            && let Some(ready_at) = disk.write_back.ready_at()
-            && next_due.is_none_or(|due| due > free_at.max(ready_at))
-        {
-            let until = next_due.unwrap_or(u64::MAX);
-            disk.write_out_until(until, &mut Way::new(watch, until));
-            return;
-        }
-        let now = free_at.max(arrived.expect("something is pending"));
-        self.admit(disk, trace, now, watch);
-        match self.nearest(disk, now) {
-            Some(Next::Held(index)) => self.serve(disk, index, now, watch),
-            Some(Next::Dirty(index)) => {
-                disk.write_out(index, now, &mut Way::new(watch, now));
+    fn next_observed(&mut self, until: Nanos, probe: &mut dyn Probe) -> Option<(Nanos, u64, Path)> {
+        let known = self.next_known(until.0, &mut On::new(probe))?;
+        Some((Nanos(known.at), known.ticket, known.path))
+    }
+
+    fn next_event(&mut self) -> Option<Nanos> {
+        let known = self.queue.first_known().map(|(_, at)| at);
+        let arrived = self.queue.waiting.front().filter(|next| self.has_place(next.at));
+        let all = [known, arrived.map(|next| next.at), self.turns_at()];
+        all.into_iter().flatten().min().map(Nanos)
+    }
+}
+
+impl Hdd {
+    /// The first completion at or before `until`: arm and buffer work until then.
+    fn next_known<W: Watch>(&mut self, until: u64, watch: &mut W) -> Option<Known> {
+        loop {
+            self.admit(0, watch);
+            let known = self.queue.first_known();
+            let turns_at = self.turns_at().filter(|at| *at <= until);
+            match (known, turns_at) {
+                // What the arm begins with then completes later.
+                (Some((index, at)), next) if at <= until && next.is_none_or(|next| at <= next) => {
+                    return Some(self.queue.known.swap_remove(index));
+                }
+                (_, Some(now)) => self.turn(now, watch),
+                _ => return None,
             }
-            None => {}
         }
     }
 
-    /// Takes in the requests that are due at `now`, as many as the disk holds, and answers those
-    /// that need no platter.
-    fn admit<W: Watch>(&mut self, disk: &mut Hdd, trace: &Trace, now: u64, watch: &mut W) {
-        while self.held.len() < disk.depth {
-            let index = self.base + self.done.len();
-            if index >= trace.count() || trace.due[index] > now {
+    /// When the arm turns to something new, if nothing arrives before.
+    fn turns_at(&self) -> Option<u64> {
+        let held = self.queue.held.iter().map(|held| held.due).min();
+        held.or_else(|| self.write_back.ready_at()).map(|at| at.max(self.arm_free_at))
+    }
+
+    /// Whether another command can be taken in at `now`.
+    fn has_place(&self, now: u64) -> bool {
+        let in_work = usize::from(self.queue.serves_until > now);
+        self.queue.held.len() + in_work < self.depth
+    }
+
+    /// Takes in what has arrived, at `now` or when it did, as much as the disk holds, and answers
+    /// what needs no platter.
+    fn admit<W: Watch>(&mut self, now: u64, watch: &mut W) {
+        while let Some(&Waiting { at, ticket, request }) = self.queue.waiting.front() {
+            if !self.has_place(now.max(at)) {
                 return;
             }
-            watch.request(index);
-            let request = trace.request(index);
-            disk.counts.note(request.op, request.len);
-            let completion = self.answer(disk, index, &request, now, watch);
-            self.done.push_back(completion.unwrap_or(PENDING));
-            if W::ACTIVE {
-                self.paths.push_back(watch.take_path());
+            self.queue.waiting.pop_front();
+            watch.request(ticket as usize);
+            self.counts.note(request.op, request.len);
+            if let Some(done) = self.answer((at, ticket), &request, now.max(at), watch) {
+                self.queue.known.push(Known { at: done, ticket, path: watch.take_path() });
             }
         }
     }
@@ -154,22 +164,21 @@ impl Queue {
     /// The completion of a request that needs no platter; any other is held from `now` on.
     fn answer<W: Watch>(
         &mut self,
-        disk: &mut Hdd,
-        index: usize,
+        (due, ticket): (u64, u64),
         request: &Request,
         now: u64,
         watch: &mut W,
     ) -> Option<u64> {
-        let Request { due, op, len, offset, .. } = *request;
-        let start = due.0.max(self.buffer_free_at);
-        let mut way = Way::new(watch, due.0);
+        let Request { op, len, offset, .. } = *request;
+        let start = now.max(self.queue.buffer_free_at);
+        let mut way = Way::new(watch, due);
         if op == Op::Flush {
-            let begin = start + disk.overhead.write_hit_ns[usize::from(disk.after_write)];
+            let begin = start + self.overhead.write_hit_ns[usize::from(self.after_write)];
             way.until(Cause::Queue, start);
-            return Some(disk.flush(begin, &mut way));
+            return Some(self.flush(begin, &mut way));
         }
         if op == Op::Trim || len == 0 {
-            let completion = start + disk.overhead.read_hit_ns[0];
+            let completion = start + self.overhead.read_hit_ns[0];
             way.until(Cause::Queue, start);
             way.until(Cause::Controller, completion);
             return Some(completion);
@@ -177,34 +186,47 @@ impl Queue {
         let lbn = offset.0 / SECTOR_BYTES;
         let last = (offset.0 + u64::from(len) - 1) / SECTOR_BYTES;
         let count = (last - lbn + 1) as u32;
-        assert!(last < disk.sectors, "the trace check keeps requests on the disk");
+        assert!(last < self.sectors, "the trace check keeps requests on the disk");
         let write = op == Op::Write;
-        if let Some(completion) = disk.answer_from_buffer(start, lbn, count, write, &mut way) {
-            self.buffer_free_at = completion;
+        if let Some(completion) = self.answer_from_buffer(start, lbn, count, write, &mut way) {
+            self.queue.buffer_free_at = completion;
             return Some(completion);
         }
-        let place = disk.mechanism.layout.locate(lbn);
-        self.held.push(Held { index, due: due.0, since: now, lbn, count, write, place });
+        let place = self.mechanism.layout.locate(lbn);
+        self.queue.held.push(Held { ticket, due, since: now, lbn, count, write, place });
         None
+    }
+
+    /// Lets the arm do one thing.
+    fn turn<W: Watch>(&mut self, now: u64, watch: &mut W) {
+        self.admit(now, watch);
+        match self.nearest(now) {
+            Some(Next::Held(index)) => self.serve_held(index, now, watch),
+            Some(Next::Dirty(index)) => {
+                self.write_out(index, now, &mut Way::new(watch, now));
+            }
+            None => {}
+        }
     }
 
     /// What the arm can reach soonest from `now`: of the commands, and of the buffer where it is
     /// half full or nothing else waits.
-    fn nearest(&self, disk: &Hdd, now: u64) -> Option<Next> {
+    fn nearest(&self, now: u64) -> Option<Next> {
+        let held = &self.queue.held;
         // In order of arrival: the first one has waited longest.
-        if let Some(first) = self.held.first()
-            && now.saturating_sub(first.since) > disk.most_wait_ns
+        if let Some(first) = held.first()
+            && now.saturating_sub(first.since) > self.most_wait_ns
         {
             return Some(Next::Held(0));
         }
         let reach = |item: &Held| {
-            let from = now.max(item.due + disk.command_ns(item.write));
-            disk.mechanism.reach_ns(disk.arm, from, 0, &item.place, item.write)
+            let from = now.max(item.due + self.command_ns(item.write));
+            self.mechanism.reach_ns(self.arm, from, 0, &item.place, item.write)
         };
-        let held = self.held.iter().enumerate().map(|(index, item)| (reach(item), index)).min();
-        let half_full = disk.write_back.sectors * 2 > disk.buffer.write_back_sectors
-            || disk.write_back.dirty.len() * 2 > disk.buffer.write_back as usize;
-        let dirty = if half_full { disk.nearest_dirty(now) } else { None };
+        let held = held.iter().enumerate().map(|(index, item)| (reach(item), index)).min();
+        let half_full = self.write_back.sectors * 2 > self.buffer.write_back_sectors
+            || self.write_back.dirty.len() * 2 > self.buffer.write_back as usize;
+        let dirty = if half_full || held.is_none() { self.nearest_dirty(now) } else { None };
         match (held, dirty) {
             (Some((at, index)), None) => Some((at, Next::Held(index))),
             (Some((at, index)), Some((dirty_at, _))) if at <= dirty_at => {
@@ -216,29 +238,27 @@ impl Queue {
         .map(|(_, next)| next)
     }
 
-    fn serve<W: Watch>(&mut self, disk: &mut Hdd, index: usize, now: u64, watch: &mut W) {
+    fn serve_held<W: Watch>(&mut self, index: usize, now: u64, watch: &mut W) {
         // Order of arrival is kept: the queue is short and the first one is looked at by age.
-        let item = self.held.remove(index);
+        let item = self.queue.held.remove(index);
         // The command was read while the arm was busy, if it came early enough.
-        let start = item.due.max(now.saturating_sub(disk.command_ns(item.write)));
-        watch.request(item.index);
+        let start = item.due.max(now.saturating_sub(self.command_ns(item.write)));
+        watch.request(item.ticket as usize);
         let mut way = Way::new(watch, item.due);
         way.until(Cause::Queue, start);
         let completion = if item.write {
-            disk.write_through(start, item.lbn, item.count, &mut way)
+            self.write_through(start, item.lbn, item.count, &mut way)
         } else {
-            disk.read(start, item.lbn, item.count, &mut way)
+            self.read(start, item.lbn, item.count, &mut way)
         };
-        disk.after_write = item.write;
-        let place = item.index - self.base;
-        self.done[place] = completion.max(item.due);
-        if W::ACTIVE {
-            self.paths[place] = watch.take_path();
-        }
+        self.after_write = item.write;
+        self.queue.serves_until = self.arm_free_at;
+        // Not before it was decided: until then the command was one of those that wait.
+        let (at, ticket) = (completion.max(now), item.ticket);
+        way.until(Cause::Controller, at);
+        self.queue.known.push(Known { at, ticket, path: watch.take_path() });
     }
-}
 
-impl Hdd {
     /// The completion of a request that the buffer answers; none where the platter must.
     fn answer_from_buffer<W: Watch>(
         &mut self,

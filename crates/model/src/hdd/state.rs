@@ -7,11 +7,16 @@
 //! Every structure is taken apart without `..`, so that a new field does not compile until it is
 //! saved or said to be a parameter. Tested by going on from the middle of random runs.
 
+use trace::{Op, Request};
+use units::{Bytes, Nanos};
+
 use super::arm::Arm;
-use super::queue::Held;
+use super::queue::{Held, Known, Waiting};
 use super::write_back::{Dirty, WriteBack};
 use super::{Ahead, Counts, Hdd, Queue};
+
 use crate::SnapshotError;
+use crate::observe::Path;
 use crate::snapshot::{SnapshotReader, SnapshotWriter};
 
 const KIND: &str = "hdd";
@@ -37,6 +42,7 @@ impl Hdd {
             depth: _,
             most_wait_ns: _,
             queue,
+            taken_ahead,
             told_until: _,
             fingerprint,
         } = self;
@@ -57,6 +63,10 @@ impl Hdd {
         }
         to.u64s(&counts.numbers());
         queue.save(&mut to);
+        let (answered, arrived) = taken_ahead.parts();
+        to.u64(answered as u64);
+        to.u64(arrived.len() as u64);
+        arrived.for_each(|at| to.u64s(&[u64::from(at.is_some()), at.unwrap_or(0)]));
         to.finish()
     }
 
@@ -92,6 +102,13 @@ impl Hdd {
         let mut queue = Queue::default();
         queue.load(&mut from, self)?;
         self.queue = queue;
+        let answered = from.u64()? as usize;
+        let mut arrived = Vec::new();
+        for _ in 0..from.counted(16)? {
+            let [is_known, at] = from.array()?;
+            arrived.push((is_known != 0).then_some(at));
+        }
+        self.taken_ahead = crate::queued::Ahead::from_parts(answered, arrived);
         from.finish()
     }
 
@@ -127,31 +144,43 @@ impl Counts {
 
 impl Queue {
     fn save(&self, to: &mut SnapshotWriter) {
-        let Self { base, done, held, buffer_free_at, paths: _, given: _ } = self;
-        to.u64s(&[*base as u64, *buffer_free_at]);
-        to.u64(done.len() as u64);
-        for completion in done {
-            to.u64(*completion);
+        let Self { waiting, held, known, buffer_free_at, serves_until } = self;
+        to.u64s(&[*buffer_free_at, *serves_until]);
+        to.u64(waiting.len() as u64);
+        for Waiting { at, ticket, request } in waiting {
+            let Request { due, offset, len, op, stream } = *request;
+            let op = Op::ALL.iter().position(|own| *own == op).expect("one of them") as u64;
+            to.u64s(&[*at, *ticket, due.0, offset.0, len.into(), op, stream.into()]);
         }
         to.u64(held.len() as u64);
-        for Held { index, due, since, lbn, count, write, place: _ } in held {
-            to.u64s(&[*index as u64, *due, *since, *lbn, u64::from(*count), u64::from(*write)]);
+        for Held { ticket, due, since, lbn, count, write, place: _ } in held {
+            to.u64s(&[*ticket, *due, *since, *lbn, u64::from(*count), u64::from(*write)]);
+        }
+        to.u64(known.len() as u64);
+        for Known { at, ticket, path: _ } in known {
+            to.u64s(&[*at, *ticket]);
         }
     }
 
     fn load(&mut self, from: &mut SnapshotReader, disk: &Hdd) -> Result<(), SnapshotError> {
-        let [base, buffer_free_at] = from.array()?;
-        (self.base, self.buffer_free_at) = (base as usize, buffer_free_at);
-        let done = from.counted(8)?;
-        self.done = (0..done).map(|_| from.u64()).collect::<Result<_, _>>()?;
+        [self.buffer_free_at, self.serves_until] = from.array()?;
         for _ in 0..from.counted(56)? {
-            let [index, due, since, lbn, count, write] = from.array()?;
+            let [at, ticket, due, offset, len, op, stream] = from.array()?;
+            let op = Op::ALL.get(op as usize).ok_or_else(|| from.damaged("an operation"))?;
+            let (due, offset) = (Nanos(due), Bytes(offset));
+            let (len, stream) = (len as u32, stream as u16);
+            let request = Request { due, offset, len, op: *op, stream };
+            self.waiting.push_back(Waiting { at, ticket, request });
+        }
+        for _ in 0..from.counted(48)? {
+            let [ticket, due, since, lbn, count, write] = from.array()?;
             let place = disk.place(from, lbn, count)?;
-            if index.checked_sub(base).is_none_or(|at| at >= done as u64) {
-                return Err(from.damaged("a command belongs to no request"));
-            }
-            let (index, count, write) = (index as usize, count as u32, write != 0);
-            self.held.push(Held { index, due, since, lbn, count, write, place });
+            let (count, write) = (count as u32, write != 0);
+            self.held.push(Held { ticket, due, since, lbn, count, write, place });
+        }
+        for _ in 0..from.counted(16)? {
+            let [at, ticket] = from.array()?;
+            self.known.push(Known { at, ticket, path: Path::default() });
         }
         Ok(())
     }

@@ -44,6 +44,30 @@ fn run(parameters: &HddParameters, trace: &Trace, batch: usize) -> Vec<u64> {
     out
 }
 
+/// Completions for one who asks when something happens, and not beyond.
+fn stepped(parameters: &HddParameters, trace: &Trace) -> Vec<u64> {
+    let mut disk = Hdd::new(parameters);
+    let disk = disk.queued().expect("it has a queue");
+    let mut out = vec![0; trace.count()];
+    let mut last = 0;
+    let mut told = 0;
+    while told < trace.count() || out.contains(&0) {
+        let due = trace.due.get(told).copied().unwrap_or(u64::MAX);
+        let event = disk.next_event().map_or(u64::MAX, |at| at.0);
+        if event > due {
+            disk.arrive(Nanos(due), told as u64, &trace.request(told));
+            told += 1;
+            continue;
+        }
+        while let Some((at, ticket)) = disk.next_completion(Nanos(event)) {
+            assert!(last <= at.0 && at.0 <= event, "{last} {at:?} {event}");
+            last = at.0;
+            out[ticket as usize] = at.0;
+        }
+    }
+    out
+}
+
 fn load() -> impl Strategy<Value = Vec<(u64, Op, u64, u32)>> {
     let one = (0u64..12_000_000, 0u8..10, 0u64..99_000, 1u32..60);
     prop::collection::vec(one, 1..120).prop_map(|items| {
@@ -80,6 +104,18 @@ proptest! {
         }
     }
 
+    /// As in real time: the disk is never asked beyond the time that has passed.
+    #[test]
+    fn who_asks_at_every_event_hears_the_same(
+        load in load(),
+        depth in 2u32..40,
+        write_back in 0u32..6,
+    ) {
+        let trace = trace(load);
+        let parameters = queued(depth, 1_000_000_000, write_back);
+        prop_assert_eq!(stepped(&parameters, &trace), run(&parameters, &trace, trace.count()));
+    }
+
     #[test]
     fn without_a_queue_to_order_it_is_order_of_arrival(load in load(), depth in 2u32..40) {
         // So far apart that one is done before the next comes.
@@ -113,6 +149,34 @@ fn ordering_by_position_more_than_doubles_random_reads() {
     // Alone a read takes 8.1 ms; the rates of published drives rise by 2 to 3 at depth 32.
     assert!((115.0..130.0).contains(&rates[0]), "{rates:?}");
     assert!((2.0..3.5).contains(&(rates[5] / rates[0])), "{rates:?}");
+}
+
+/// Users who wait for their reads gain from the queue what a trace does that is always late.
+#[test]
+fn a_closed_loop_is_ordered_by_position_as_well() {
+    const READS: u64 = 4_000;
+    let rate = |users: u64| {
+        let mut disk = Hdd::new(&queued(32, u64::MAX, 0));
+        let disk = disk.queued().expect("it has a queue");
+        let mut rng = Rng::new(11);
+        let mut next = |ticket, now| {
+            let offset = Bytes(rng.below(99_000) * 512);
+            let read = Request { due: now, offset, len: 512, op: Op::Read, stream: 0 };
+            (ticket, now, read)
+        };
+        let mut last = Nanos(0);
+        for ticket in 0..READS {
+            if ticket >= users {
+                last = disk.next_completion(Nanos(u64::MAX)).expect("they are in work").0;
+            }
+            let (ticket, now, read) = next(ticket, last);
+            disk.arrive(now, ticket, &read);
+        }
+        READS as f64 * 1e9 / last.0 as f64
+    };
+    let [one, many] = [1, 32].map(rate);
+    assert!((115.0..130.0).contains(&one), "{one}");
+    assert!((2.0..3.5).contains(&(many / one)), "{many} over {one}");
 }
 
 #[test]

@@ -48,6 +48,6 @@ pub use engine::transactions;
 pub use outcome::{IoOutcome, KindOutcome, LogOutcome, TransactionOutcome, Wait, Waits};
 pub use setup::{
     Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
-    LockClass, Log, Pace, Path, Processors, Scheduling, Setup, Think, Wakes, Warming,
+    LockClass, Log, Pace, Path, Processors, Scheduling, Setup, Switching, Think, Wakes, Warming,
 };
 pub use template::{Step, Template, Templates};

@@ -126,6 +126,8 @@ pub struct TransactionOutcome {
     pub log: LogOutcome,
     /// Share of the processors' time that was used, whole simulation, 0 to 1.
     pub processor_share: f64,
+    /// The part of that share that is spent on switching between tasks.
+    pub switching_share: f64,
     /// Requests by file class and operation, whole simulation, those that occur.
     pub io: Vec<IoOutcome>,
     /// Rounds by background task.
@@ -143,6 +145,8 @@ impl TransactionOutcome {
         let all = (weight(self) + weight(other)).max(1.0);
         self.processor_share =
             (self.processor_share * weight(self) + other.processor_share * weight(other)) / all;
+        self.switching_share =
+            (self.switching_share * weight(self) + other.switching_share * weight(other)) / all;
         self.measured_ns += other.measured_ns;
         self.transactions += other.transactions;
         self.transactions_per_s = self.transactions as f64 / (all / 1e9);

@@ -70,8 +70,23 @@ pub struct Processors {
     /// How they are shared.
     pub discipline: Discipline,
     /// How long an idle processor takes to begin: leaving its idle state, the interrupt, the switch
-    /// of tasks. A busy one goes on to the next task at once; that cost is part of computing.
+    /// of tasks.
     pub wake_ns: u64,
+    /// What it costs that tasks share them; only where they are shared as by Linux.
+    pub switching: Switching,
+}
+
+/// What it costs that tasks share processors and wake each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Switching {
+    /// Interrupting a processor that computes, ns: who interrupts computes for so long, and so
+    /// long does the other processor nothing else.
+    pub interrupt_ns: u64,
+    /// A task that goes on after others computes more, because its caches are cold: this share of
+    /// what it computes, or of what the others have computed if that was less.
+    pub cold_share: f64,
+    /// The most of that, ns: all of its data are in the caches again.
+    pub cold_ns: u64,
 }
 
 /// How processors are shared.

@@ -133,6 +133,15 @@ impl Templates {
         }
     }
 
+    /// Times a factor what their clients compute.
+    pub fn scale_clients(&mut self, factor: f64) {
+        for step in &mut self.steps {
+            if let Step::Ask(ns) = step {
+                *ns = (*ns as f64 * factor).round() as u64;
+            }
+        }
+    }
+
     /// Number of samples.
     pub fn count(&self) -> usize {
         self.each.len()

@@ -78,4 +78,5 @@ fn devices_that_answer_at_once_do_not_notice() {
 #[test]
 fn devices_that_look_at_their_queue_do_not_notice() {
     check("intel-x25-e-ftl", true);
+    check("hgst-hds72107", true);
 }

@@ -11,7 +11,7 @@ use model::{Device, Linear};
 use profile::linear::{Flush, LinearParameters};
 use sim::transactions::{
     Background, Class, CommitDelay, Delays, Discipline, Fill, GroupCommit, Images, Length, Load,
-    LockClass, Log, Pace, Path, Processors, Scheduling, Setup, Step, Templates, Think,
+    LockClass, Log, Pace, Path, Processors, Scheduling, Setup, Step, Switching, Templates, Think,
     TransactionOutcome, Wait, Warming, transactions,
 };
 use stats::rng::Rng;
@@ -53,6 +53,7 @@ fn setup(terminals: u32, steps: &[&[Step]]) -> Setup {
             speed: 1.0,
             discipline: Discipline::Fair { slice_ns: 3 * MS, scheduling: IDLE_FOUND },
             wake_ns: 0,
+            switching: Switching::default(),
         },
         classes: vec![class("log", 0), class("data", 0)],
         log: Log {
@@ -105,6 +106,25 @@ fn computing(mean_ns: f64) -> Vec<[Step; 1]> {
 
 fn slices<const N: usize>(steps: &[[Step; N]]) -> Vec<&[Step]> {
     steps.iter().map(<[Step; N]>::as_slice).collect()
+}
+
+/// Terminals that take turns on one processor find it cold each time, by a share of their computing
+/// or by the limit; one alone never does.
+#[test]
+fn who_goes_on_after_others_computes_longer() {
+    let (share, limit_ns) = (0.5, 20_000);
+    for (terminals, us, cold_us) in [(1, 30, 0.0), (2, 30, 15.0), (5, 30, 15.0), (3, 200, 20.0)] {
+        let mut setup = setup(terminals, &[&[Step::Cpu(us * 1000), Step::Client(1)]]);
+        setup.processors.count = 1;
+        setup.processors.switching =
+            Switching { cold_share: share, cold_ns: limit_ns, ..Switching::default() };
+        let outcome = run(&setup);
+        let what = format!("{terminals} terminals, {us} us");
+        let each_us = us as f64 + cold_us;
+        close(&what, outcome.transactions_per_s, 1e6 / each_us, 1e-3);
+        let switching = outcome.switching_share;
+        assert!((switching - cold_us / each_us).abs() < 1e-3, "{what}: {switching}");
+    }
 }
 
 /// One terminal whose client computes for 30 us, and its server for 30 us before the answer and for

@@ -37,8 +37,7 @@ pub use timeline::write_timeline;
 /// What is compared.
 #[derive(Clone, Copy)]
 pub struct Comparison<'a> {
-    /// The trace, in memory or in parts. A closed loop, a timeline and a device that looks ahead
-    /// take it into memory.
+    /// The trace, in memory or in parts. A closed loop and a timeline take it into memory.
     pub trace: &'a dyn Parts<formats::Error>,
     /// The devices.
     pub targets: &'a [Devices],
@@ -280,12 +279,7 @@ impl Work<'_> {
             progress: Some(&mut progress),
         };
         let parts = comparison.trace;
-        let outcome = if parts.whole().is_none() && device.looks_ahead() {
-            let whole = formats::collect(parts, u64::MAX)?;
-            sim::replay_with(device.as_mut(), &whole, watched)
-        } else {
-            sim::replay_parts(device.as_mut(), parts, watched)?
-        };
+        let outcome = sim::replay_parts(device.as_mut(), parts, watched)?;
         Ok(outcome.map(|outcome| {
             // What several devices share is not the wear of one.
             found.life = target.alone_profile().and_then(|profile| Life::of(&outcome, profile));

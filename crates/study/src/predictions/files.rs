@@ -66,6 +66,8 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
         },
         processors: (cpu.machine_s / result.measured_s.max(1e-3)).round().max(1.0) as u32,
         scheduling: scheduling(cpu, system),
+        wake_ns: cpu.wakes.map(|wakes| wakes.idle_ns),
+        switching: predict::switching(cpu.wakes.map(|wakes| wakes.interrupt_ns)),
         disturbed: cpu.disturbed,
         terminals: result.options.users,
         load: load(&result.options.load, run),
@@ -201,6 +203,8 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         },
         processors: (cpu.machine_s / capture.seconds.max(1e-3)).round().max(1.0) as u32,
         scheduling: scheduling(cpu, system),
+        wake_ns: cpu.wakes.map(|wakes| wakes.idle_ns),
+        switching: predict::switching(cpu.wakes.map(|wakes| wakes.interrupt_ns)),
         disturbed: cpu.disturbed,
         terminals: requests.sessions_mean.round().max(1.0) as u32,
         load: if requests.scheduled {

@@ -543,6 +543,17 @@ pub enum ProfileCommand {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Make a profile of a flash device from a device configuration of MQSim
+    ImportMqsim {
+        /// Its ssdconfig.xml
+        file: PathBuf,
+        /// Where the profile goes
+        #[arg(long, short, default_value = "profile.toml")]
+        output: PathBuf,
+        /// Name of the profile; that of the file where absent
+        #[arg(long)]
+        name: Option<String>,
+    },
 }
 
 /// `wearmark replay`

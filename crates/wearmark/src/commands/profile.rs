@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use events::{Event, Sink, Warning};
-use profile::{DeviceSpec, Difference, Profile, Side, disksim};
+use profile::disksim::{self, Imported};
+use profile::{DeviceSpec, Difference, Profile, Side, mqsim};
 use report::format;
 use study::profiles::read_profile;
 use study::{published, run_dir};
@@ -32,6 +33,9 @@ pub fn run(command: ProfileCommand, context: &Context) -> anyhow::Result<Outcome
         ProfileCommand::Diff { left, right } => diff(&left, &right, context)?,
         ProfileCommand::ImportDisksim { drive, output, name } => {
             import_disksim(&drive, &output, name)?;
+        }
+        ProfileCommand::ImportMqsim { file, output, name } => {
+            import_mqsim(&file, &output, name)?;
         }
     }
     Ok(Outcome::Fine)
@@ -204,6 +208,19 @@ fn import_disksim(drive: &Path, target: &Path, name: Option<String>) -> anyhow::
     let mut read = |file: &str| std::fs::read_to_string(folder.join(file));
     let imported = disksim::import(&name.unwrap_or(own), first, &mut read)
         .with_context(|| folder.display().to_string())?;
+    write_imported(&imported, target)
+}
+
+fn import_mqsim(file: &Path, target: &Path, name: Option<String>) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(file).map_err(|cause| {
+        Advice::error(format!("{}: {cause}", file.display()), "name MQSim's ssdconfig.xml")
+    })?;
+    let own = file.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let shown = file.display().to_string();
+    write_imported(&mqsim::import(&name.unwrap_or(own), &shown, &text)?, target)
+}
+
+fn write_imported(imported: &Imported, target: &Path) -> anyhow::Result<()> {
     run_dir::write_atomically(target, imported.profile.to_toml().as_bytes())?;
     let mut text = format!("Profile written to {}\n", target.display());
     if !imported.ignored.is_empty() {

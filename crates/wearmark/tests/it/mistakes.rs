@@ -25,6 +25,18 @@ fn an_unknown_profile_is_found_before_anything_is_measured() {
 }
 
 #[test]
+fn a_configuration_that_is_none_becomes_no_profile() {
+    let dir = place();
+    let import = ["profile", "import-mqsim", "ssd.xml", "-o", "p.toml"];
+    refused(dir.path(), &import, "ssd.xml");
+    fs::write(dir.path().join("ssd.xml"), "<Execution_Parameter_Set>\n</Other>").unwrap();
+    refused(dir.path(), &import, "ssd.xml: ");
+    fs::write(dir.path().join("ssd.xml"), "<Execution_Parameter_Set/>").unwrap();
+    refused(dir.path(), &import, "ssd.xml:1: 'Device_Parameter_Set': it is missing");
+    assert_eq!(listing(dir.path()), ["ssd.xml"]);
+}
+
+#[test]
 fn an_impossible_profile_says_which_field_and_line() {
     let dir = place();
     let shown = fine(dir.path(), &["profile", "show", "mtron-pro-7500"]);

@@ -10,7 +10,7 @@
 //! tick, and now and then the mean lengths of busy queues are evened out (`load_balance`).
 
 use super::super::events::{Events, What};
-use super::super::setup::Scheduling;
+use super::super::setup::{Scheduling, Switching};
 use super::queue::{Queue, WHOLE};
 
 /// Ticks, ns: `CONFIG_HZ=250`.
@@ -40,6 +40,8 @@ struct Task {
     left: u64,
     /// Whether nobody waits for that.
     behind: bool,
+    /// Where it ran last, and what tasks had run there when it stopped, ns.
+    ran: Option<(usize, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +53,10 @@ struct Processor {
     current: Option<u32>,
     /// From when on it runs, or was charged for.
     since: u64,
+    /// What all tasks have run here, ns.
+    ran_ns: u64,
+    /// What it has to do before a task goes on, ns: it has interrupted others.
+    owes_ns: u64,
     generation: u32,
     /// Somebody woke up who should run instead.
     resched: bool,
@@ -68,6 +74,9 @@ pub(super) struct Fair {
     /// Tasks of each group in all queues.
     in_group: [i64; GROUPS],
     wake_ns: u64,
+    switching: Switching,
+    /// Spent on switching, ns.
+    pub(super) switching_ns: u64,
     finds_idle: bool,
     /// The processor whose task goes from one step to the next.
     in_hand: Option<usize>,
@@ -88,7 +97,7 @@ impl Fair {
     pub(super) fn new(
         count: u32,
         slice_ns: u64,
-        wake_ns: u64,
+        (wake_ns, switching): (u64, Switching),
         scheduling: Scheduling,
         terminals: u32,
         actors: usize,
@@ -100,6 +109,8 @@ impl Fair {
             group_lag: [0; GROUPS],
             current: None,
             since: 0,
+            ran_ns: 0,
+            owes_ns: 0,
             generation: 0,
             resched: false,
             looks: false,
@@ -121,6 +132,8 @@ impl Fair {
             tasks: tasks.collect(),
             in_group: [0; GROUPS],
             wake_ns,
+            switching,
+            switching_ns: 0,
             finds_idle: scheduling.finds_idle,
             in_hand: None,
             busy: 0,
@@ -225,6 +238,7 @@ impl Fair {
         let Some(current) = processor.current else { return false };
         let ns = now.saturating_sub(processor.since);
         processor.since = processor.since.max(now);
+        processor.ran_ns += ns;
         let task = &mut self.tasks[current as usize];
         task.left = task.left.saturating_sub(ns);
         let over = processor.queue.charge(ns);
@@ -281,23 +295,47 @@ impl Fair {
     fn reschedule(&mut self, at: usize, now: u64, events: &mut Events) {
         if self.in_hand == Some(at) {
             self.processors[at].resched = true;
-        } else {
-            self.switch(at, now, 0, events);
+            return;
         }
+        let interrupt_ns = self.switching.interrupt_ns;
+        if let Some(own) = self.in_hand {
+            self.processors[own].owes_ns += interrupt_ns;
+            self.switching_ns += interrupt_ns;
+        }
+        self.switching_ns += interrupt_ns;
+        self.switch(at, now, interrupt_ns, events);
+    }
+
+    /// What a task that goes on computes more, since others have run where it did, ns.
+    fn cold_ns(&self, at: usize, who: u32) -> u64 {
+        let Switching { cold_share, cold_ns, .. } = self.switching;
+        let task = &self.tasks[who as usize];
+        let others = match task.ran {
+            Some((last, ran_ns)) if last == at => self.processors[at].ran_ns - ran_ns,
+            _ => u64::MAX,
+        };
+        ((task.left.min(others) as f64 * cold_share) as u64).min(cold_ns)
     }
 
     /// Lets the next one run, or nobody.
     fn switch(&mut self, at: usize, now: u64, wake_ns: u64, events: &mut Events) {
         self.use_until(now);
         self.even_out(now);
-        let was_busy = self.processors[at].current.is_some();
+        let before = self.processors[at].current;
+        let was_busy = before.is_some();
+        if let Some(before) = before {
+            self.tasks[before as usize].ran = Some((at, self.processors[at].ran_ns));
+        }
         let next = self.pick(at);
+        let cold_ns = next.map_or(0, |next| self.cold_ns(at, next));
+        self.switching_ns += cold_ns;
         let processor = &mut self.processors[at];
+        let owed_ns = std::mem::take(&mut processor.owes_ns);
         processor.load += (f64::from(processor.awake) - processor.load) / SWITCHES;
         processor.current = next;
         processor.resched = false;
         processor.generation = processor.generation.wrapping_add(1);
-        processor.since = now + wake_ns;
+        processor.since = now + owed_ns + wake_ns + cold_ns;
         match (was_busy, next.is_some()) {
             (false, true) => self.busy += 1,
             (true, false) => self.busy -= 1,
@@ -398,7 +436,7 @@ impl Fair {
         } else {
             let processor = &mut self.processors[at];
             processor.generation = processor.generation.wrapping_add(1);
-            processor.since = now;
+            processor.since = now + std::mem::take(&mut processor.owes_ns);
             self.schedule(at, events);
         }
     }
@@ -552,7 +590,10 @@ mod tests {
     }
 
     fn fair(count: u32, scheduling: Scheduling, actors: usize) -> (Fair, Events) {
-        (Fair::new(count, MS, 0, scheduling, actors as u32, actors), Events::default())
+        (
+            Fair::new(count, MS, (0, Switching::default()), scheduling, actors as u32, actors),
+            Events::default(),
+        )
     }
 
     #[test]
@@ -596,6 +637,37 @@ mod tests {
             }
             assert_eq!(done, [(1, done_at), (0, 2 * MS + 30_000)]);
         }
+    }
+
+    /// Who wakes a task on another processor that computes pays for the interrupt, and so does that
+    /// processor.
+    #[test]
+    fn an_interrupt_costs_both_processors() {
+        let switching = Switching { interrupt_ns: 8000, ..Switching::default() };
+        let mut fair = Fair::new(2, MS, (0, switching), Scheduling::default(), 4, 4);
+        let mut events = Events::default();
+        fair.ready((0, false), 2 * MS, 0, &mut events);
+        fair.ready((1, false), 100_000, 0, &mut events);
+        // Actor 2 sleeps on the processor of actor 0, and is owed something.
+        fair.tasks[4].lag = 400_000;
+        let mut done = Vec::new();
+        while let Some((now, what)) = events.pop() {
+            let What::Burst { processor, generation } = what else { continue };
+            let Some(actor) = fair.over((processor, generation), now, &mut events) else {
+                continue;
+            };
+            done.push((actor, now));
+            if done.len() == 1 {
+                fair.ready((2, false), 30_000, now, &mut events);
+                fair.go_on((1, false), 50_000, now, &mut events);
+            } else {
+                fair.leave(now, &mut events);
+            }
+        }
+        let after = 100_000 + 8000;
+        let computed = 2 * MS + 30_000 + 8000;
+        assert_eq!(done, [(1, 100_000), (2, after + 30_000), (1, after + 50_000), (0, computed)]);
+        assert_eq!(fair.switching_ns, 16_000);
     }
 
     /// On busy processors everybody stays where it is; an idle one takes somebody over at its tick.

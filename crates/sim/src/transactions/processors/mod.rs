@@ -15,7 +15,7 @@ use super::setup::{self, Discipline};
 pub(super) struct Processors {
     slowness: f64,
     shared: Shared,
-    /// Processor time used so far, ns.
+    /// Processor time that steps have used so far, ns.
     pub(super) used_ns: u64,
 }
 
@@ -31,7 +31,7 @@ impl Processors {
             Discipline::Fair { slice_ns, scheduling } => Shared::Fair(Fair::new(
                 setup.count,
                 slice_ns,
-                setup.wake_ns,
+                (setup.wake_ns, setup.switching),
                 scheduling,
                 terminals,
                 actors,
@@ -39,6 +39,16 @@ impl Processors {
             Discipline::Sharing => Shared::Sharing(Sharing::new(setup.count, setup.wake_ns)),
         };
         Self { slowness: 1.0 / setup.speed, shared, used_ns: 0 }
+    }
+
+    /// Processor time used so far, that of switching included, ns.
+    pub(super) fn all_used_ns(&self) -> u64 {
+        self.used_ns + self.switching_ns()
+    }
+
+    /// Processor time spent on switching so far, ns.
+    pub(super) fn switching_ns(&self) -> u64 {
+        if let Shared::Fair(fair) = &self.shared { fair.switching_ns } else { 0 }
     }
 
     /// Time that `ns` of computing take here.

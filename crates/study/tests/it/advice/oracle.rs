@@ -12,7 +12,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use model::Device;
 use predict::{Captured, Contended, Cpu, KindOf, System, Transaction};
-use sim::transactions::{Load, Scheduling, Think};
+use sim::transactions::{Load, Scheduling, Switching, Think};
 use stats::rng::Rng;
 use trace::{Chains, Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
@@ -197,6 +197,8 @@ fn blank(server: &Server, count: u32) -> Captured {
         },
         processors: server.processors,
         scheduling: Scheduling { finds_idle: true, ..Scheduling::default() },
+        wake_ns: None,
+        switching: Switching::default(),
         disturbed: false,
         terminals: server.terminals,
         load: Load::Closed(Think { mean_ns: server.think_ns as f64, exponential: false }),
