@@ -207,15 +207,19 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         calibrated_to: None,
         rests_on,
         source: source(captured, &facts),
-        warehouses: match captured.contended {
-            Contended::OrderEntry(warehouses) => Some(warehouses),
-            Contended::OneOf(_) | Contended::Unknown => None,
-        },
+        warehouses: warehouses(captured),
         wake_is_measured: captured.wake_ns.is_some(),
         computed_ns: captured.cpu.server_ns + captured.cpu.client_ns,
         own_share: 1.0 - capture_share.clamp(0.0, MOST_CAPTURE),
         disturbed: captured.disturbed,
     })
+}
+
+fn warehouses(captured: &Captured) -> Option<u32> {
+    match captured.contended {
+        Contended::OrderEntry(warehouses) => Some(warehouses),
+        Contended::OneOf(_) | Contended::Unknown => None,
+    }
 }
 
 /// Where the log lies on the device: behind everything else.

@@ -2,8 +2,8 @@
 //!
 //! The kernel's own receive timeout wakes a blocked call every [`TICK`]; only then is a clock read,
 //! so a server that answers costs no system call more than a plain blocking socket. A Unix socket
-//! is polled before it is read: a blocked read is woken when the peer takes what was sent to it, too
-//! (`unix_write_space`; reads and writes wait in one queue), a poll for input is not.
+//! is polled before it is read: a blocked read is woken when the peer takes what was sent to it,
+//! too (`unix_write_space`; reads and writes wait in one queue), a poll for input is not.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -13,8 +13,8 @@
 //! [`crate::Device::submit`] are served in order of arrival.
 //!
 //! Invariants, tested: every request completes exactly once and no earlier than it is due; batches
-//! of any size give the same completions, and so does asking at every event; nothing waits much longer
-//! than the bound.
+//! of any size give the same completions, and so does asking at every event; nothing waits much
+//! longer than the bound.
 
 use std::collections::VecDeque;
 

@@ -264,13 +264,11 @@ fn timing(device: Set, flash: Set) -> Result<TimingSpec, ImportError> {
 
 fn mapping(device: Set) -> Result<MappingSpec, ImportError> {
     let key = "Address_Mapping";
-    match device.text(key)? {
-        "PAGE_LEVEL" => Ok(MappingSpec::default()),
-        _ => {
-            let at = device.child(key).unwrap_or(device.node);
-            Err(device.wrong(at, key, "only PAGE_LEVEL is taken over"))
-        }
+    if device.text(key)? == "PAGE_LEVEL" {
+        return Ok(MappingSpec::default());
     }
+    let at = device.child(key).unwrap_or(device.node);
+    Err(device.wrong(at, key, "only PAGE_LEVEL is taken over"))
 }
 
 fn cleaning(device: Set, blocks_per_plane: u32) -> Result<GcSpec, ImportError> {
@@ -311,9 +309,10 @@ fn wear(device: Set, flash: Set) -> Result<WearSpec, ImportError> {
     Ok(WearSpec {
         pe_cycles: Some(flash.parameter(cycles, flash.number(cycles)?)),
         dynamic_look_blocks: device.is_on("Dynamic_Wearleveling_Enabled").then_some(4),
-        static_spread_erases: match device.is_on("Static_Wearleveling_Enabled") {
-            true => Some(device.whole(spread)?),
-            false => None,
+        static_spread_erases: if device.is_on("Static_Wearleveling_Enabled") {
+            Some(device.whole(spread)?)
+        } else {
+            None
         },
     })
 }
@@ -329,10 +328,7 @@ fn queue(device: Set, flash: Set, page_bytes: f64) -> Result<QueueSpec, ImportEr
         depth: device.whole("Queue_Fetch_Size")?,
         host_queues: 1,
         reads_first: device.text("Transaction_Scheduling_Policy")? != "FIFO",
-        suspend_us: match suspends {
-            true => Some(flash.us("Suspend_Erase_Time")?),
-            false => None,
-        },
+        suspend_us: if suspends { Some(flash.us("Suspend_Erase_Time")?) } else { None },
         resume_us: None,
         suspends_most: 1,
         read_retries: Vec::new(),
