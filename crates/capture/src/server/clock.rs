@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::groups::{self, TaskGroups};
 use super::tasks;
-use super::wakes::{self, WakeCosts};
+use super::wakes::WakeCosts;
 use crate::cpu::{CpuSampler, CpuSeries, ticks_per_s};
 
 /// Share of the machine's processor time used by others that makes a run disturbed.
@@ -55,7 +55,8 @@ pub struct ServerCpu {
     /// Who shares processors with whom, where it was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<TaskGroups>,
-    /// What it costs to wake a task on another processor, where that was measured.
+    /// What it costs to wake a task on another processor, where that was measured: not beside a
+    /// load that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wakes: Option<WakeCosts>,
     /// What could not be had, one sentence each.
@@ -96,7 +97,6 @@ impl ServerClock {
             server_system_s: seconds(self.start.system, end.system),
             kernel_threads_s: seconds(self.start.kernel, end.kernel),
             groups: (!end.tree.is_empty()).then(|| groups::read(&end.tree)),
-            wakes: wakes::measure(),
             unavailable: series.unavailable.clone(),
             ..ServerCpu::default()
         };

@@ -33,26 +33,29 @@ pub struct WakeCosts {
     pub interrupt_ns: f64,
 }
 
-/// Measures them, in a twentieth of a second; `None` where this process has only one processor.
-pub(super) fn measure() -> Option<WakeCosts> {
-    let allowed = sched_getaffinity(None).ok()?;
-    let mut own = (0..CpuSet::MAX_CPU).filter(|at| allowed.is_set(*at));
-    let (here, there) = (own.next()?, own.next()?);
-    let shared = &Shared::default();
-    thread::scope(|scope| {
-        let sleeper = scope.spawn(|| sleep(there, shared)).thread().clone();
-        let waker = scope.spawn(move || {
-            pin(here);
-            let (_, idle_ns) = wake(&sleeper, shared);
-            let busy = scope.spawn(move || compute(there, shared));
-            let (interrupt_ns, _) = wake(&sleeper, shared);
-            shared.over.store(true, Ordering::Relaxed);
-            sleeper.unpark();
-            _ = busy.join();
-            WakeCosts { idle_ns, interrupt_ns }
-        });
-        waker.join().ok()
-    })
+impl WakeCosts {
+    /// Measures them on processors that idle, in a twentieth of a second; `None` where this process
+    /// has only one.
+    pub fn measure() -> Option<Self> {
+        let allowed = sched_getaffinity(None).ok()?;
+        let mut own = (0..CpuSet::MAX_CPU).filter(|at| allowed.is_set(*at));
+        let (here, there) = (own.next()?, own.next()?);
+        let shared = &Shared::default();
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| sleep(there, shared)).thread().clone();
+            let waker = scope.spawn(move || {
+                pin(here);
+                let (_, idle_ns) = wake(&sleeper, shared);
+                let busy = scope.spawn(move || compute(there, shared));
+                let (interrupt_ns, _) = wake(&sleeper, shared);
+                shared.over.store(true, Ordering::Relaxed);
+                sleeper.unpark();
+                _ = busy.join();
+                Self { idle_ns, interrupt_ns }
+            });
+            waker.join().ok()
+        })
+    }
 }
 
 /// What the threads share.
@@ -136,7 +139,7 @@ mod tests {
     #[test]
     fn waking_a_task_costs_more_than_a_system_call() {
         let processors = thread::available_parallelism().unwrap().get();
-        match measure() {
+        match WakeCosts::measure() {
             // A wake is a system call, 60 ns at the very least; none takes a millisecond.
             Some(WakeCosts { idle_ns, interrupt_ns }) => {
                 assert!((60.0..1e6).contains(&idle_ns), "{idle_ns} ns");

@@ -20,7 +20,7 @@ use events::Hint;
 use thiserror::Error;
 
 use self::syntax::{Block, File, Value};
-use crate::Profile;
+use crate::imported::Imported;
 
 /// Why a drive could not be taken over.
 #[derive(Debug, Error)]
@@ -74,15 +74,6 @@ impl Hint for ImportError {
             Self::Impossible(cause) => return cause.hint(),
         })
     }
-}
-
-/// A profile and what was left out of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
-    /// The profile.
-    pub profile: Profile,
-    /// Parameters that are switched on in the files and that the model does not have.
-    pub ignored: Vec<String>,
 }
 
 /// The files of a drive, read so far.

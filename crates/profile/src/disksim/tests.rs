@@ -1,7 +1,7 @@
 //! A made-up drive in the form of DiskSim's files.
 
 use super::*;
-use crate::DeviceSpec;
+use crate::{DeviceSpec, Profile};
 
 const SPECS: &str = "
 disksim_disk MADE_UP {

@@ -24,7 +24,7 @@ use crate::flash::{
 use crate::write_cache::WriteCacheSpec;
 use crate::{About, DeviceSpec, Parameter, Profile, StateOf};
 
-pub use crate::disksim::Imported;
+use crate::imported::Imported;
 
 /// Why a configuration could not be taken over.
 #[derive(Debug, Error)]

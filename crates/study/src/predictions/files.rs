@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capture::server::{DISTURBED_SHARE, REQUEST_KINDS, ServerCpu, TaskGroups};
+use capture::server::{DISTURBED_SHARE, REQUEST_KINDS, ServerCpu, TaskGroups, WakeCosts};
 use oltp::{Dataset, Kind, Load};
 use predict::{Captured, Contended, Cpu, Embedded, KindOf, Learned, Start, System, Transaction};
 use sim::transactions::{Load as SimLoad, Scheduling, Think};
@@ -66,8 +66,8 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
         },
         processors: (cpu.machine_s / result.measured_s.max(1e-3)).round().max(1.0) as u32,
         scheduling: scheduling(cpu, system),
-        wake_ns: cpu.wakes.map(|wakes| wakes.idle_ns),
-        switching: predict::switching(cpu.wakes.map(|wakes| wakes.interrupt_ns)),
+        wake_ns: wakes(cpu).map(|wakes| wakes.idle_ns),
+        switching: predict::switching(wakes(cpu).map(|wakes| wakes.interrupt_ns)),
         disturbed: cpu.disturbed,
         terminals: result.options.users,
         load: load(&result.options.load, run),
@@ -203,8 +203,8 @@ pub fn read_capture(prefix: &Path, capture: &Capture) -> Result<Captured, Error>
         },
         processors: (cpu.machine_s / capture.seconds.max(1e-3)).round().max(1.0) as u32,
         scheduling: scheduling(cpu, system),
-        wake_ns: cpu.wakes.map(|wakes| wakes.idle_ns),
-        switching: predict::switching(cpu.wakes.map(|wakes| wakes.interrupt_ns)),
+        wake_ns: wakes(cpu).map(|wakes| wakes.idle_ns),
+        switching: predict::switching(wakes(cpu).map(|wakes| wakes.interrupt_ns)),
         disturbed: cpu.disturbed,
         terminals: requests.sessions_mean.round().max(1.0) as u32,
         load: if requests.scheduled {
@@ -234,6 +234,11 @@ fn load(load: &Load, run: &Run) -> SimLoad {
             SimLoad::Closed(Think { mean_ns: mean_s * think * 1e9, exponential: true })
         }
     }
+}
+
+/// What a wake-up costs, unless others had the processors then.
+fn wakes(cpu: &ServerCpu) -> Option<WakeCosts> {
+    cpu.wakes.filter(|_| !cpu.disturbed)
 }
 
 /// How the kernel shares processors; where a capture does not tell, as with autogroups, which it
@@ -276,4 +281,17 @@ fn physical(prefix: &Path) -> Result<Option<Trace>, Error> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_wake_up_cost_beside_others_is_not_taken() {
+        let measured = Some(WakeCosts { idle_ns: 4_000.0, interrupt_ns: 8_000.0 });
+        let quiet = ServerCpu { wakes: measured, ..ServerCpu::default() };
+        assert_eq!(wakes(&quiet), measured);
+        assert_eq!(wakes(&ServerCpu { disturbed: true, ..quiet }), None);
+    }
 }

@@ -7,7 +7,7 @@
 use capture::Unavailable;
 use capture::server::{
     Logical, PhysicalCapture, Server, ServerAccounts, ServerCapture, ServerClock, ServerPhysical,
-    Sources, Span, System, TransactionIo, attribute,
+    Sources, Span, System, TransactionIo, WakeCosts, attribute,
 };
 use dbms::statistics::{Activity, LogPosition, Statistics};
 use dbms::{Instance, Login, ServerCpu};
@@ -143,9 +143,13 @@ impl<'a> Watch<'a> {
             user_s: now.user_s - begin.user_s,
             system_s: now.system_s - begin.system_s,
         });
-        let clock = begun.clock.map(ServerClock::finish);
+        let mut clock = begun.clock.map(ServerClock::finish);
         let logical = begun.logical.map(|capture| capture.map(ServerCapture::finish));
         let physical = begun.physical.map(|capture| capture.map(PhysicalCapture::finish));
+        // The load has ended, and nothing is recorded any more: processors idle.
+        if let Some(clock) = &mut clock {
+            clock.wakes = WakeCosts::measure();
+        }
         let later = Statistics::read(self.system, &self.login).ok();
         let activity = later.zip(begun.statistics).map(|(later, earlier)| later.since(&earlier));
         Ended { cpu, activity, clock, logical, physical }

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use events::{Event, Sink, Warning};
-use profile::disksim::{self, Imported};
-use profile::{DeviceSpec, Difference, Profile, Side, mqsim};
+use profile::{DeviceSpec, Difference, Imported, Profile, Side, disksim, mqsim};
 use report::format;
 use study::profiles::read_profile;
 use study::{published, run_dir};
