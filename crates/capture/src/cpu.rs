@@ -177,13 +177,23 @@ fn series(samples: &Samples) -> CpuSeries {
 /// Share of all processor time that was busy, or stolen, but not for this process.
 fn foreign_share(total: &CpuPoint) -> f64 {
     let machine = &total.machine;
-    let busy = machine.user_s + machine.system_s + machine.interrupt_s + machine.steal_s;
+    let busy = machine.busy_s();
     let all = busy + machine.io_wait_s + machine.idle_s;
     let own = total.process.user_s + total.process.system_s;
     if all > 0.0 { ((busy - own) / all).clamp(0.0, 1.0) } else { 0.0 }
 }
 
 impl MachineCpu {
+    /// Seconds since boot; `None` where `/proc` does not tell.
+    pub fn read() -> Option<Self> {
+        parse_stat(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// Time in which processors computed, ours or taken by the hypervisor.
+    pub fn busy_s(self) -> f64 {
+        self.user_s + self.system_s + self.interrupt_s + self.steal_s
+    }
+
     fn since(self, earlier: Self) -> Self {
         // The kernel's io_wait may step back by a tick; an interval is never negative.
         let grown = |now: f64, before: f64| (now - before).max(0.0);

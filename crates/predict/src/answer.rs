@@ -3,13 +3,14 @@
 use model::Device;
 use serde::{Deserialize, Serialize};
 use sim::transactions::{
-    CommitDelay, Length, Load, Setup, Templates, TransactionOutcome, Wait, Waits, transactions,
+    Background, CommitDelay, Length, Load, Pace, Setup, Step, Templates, TransactionOutcome, Wait,
+    Waits, transactions,
 };
 use units::Bytes;
 
 use crate::Error;
 use crate::goal::{Goal, highest_rate};
-use crate::learn::{Learned, scale_path_cpu, with_path};
+use crate::learn::{Learned, with_path};
 use crate::warming;
 
 /// Transactions that are simulated for the figures, and for each end of the interval.
@@ -28,6 +29,9 @@ const NINETY_PERCENT: f64 = 1.645;
 const CPU_UNCERTAIN: f64 = 0.10;
 const PATH_UNCERTAIN: f64 = 0.5;
 
+/// Other programs compute once in this time, ns.
+const OTHERS_EVERY_NS: f64 = 200_000.0;
+
 /// What is asked; `None` is as captured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
@@ -45,6 +49,8 @@ pub struct Question {
     pub processors: Option<u32>,
     /// Their speed over that of the captured machine.
     pub speed: Option<f64>,
+    /// Share of all processors that other programs ask for, 0 to 1.
+    pub other_load: f64,
     /// Whether commits are answered before they are durable.
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
@@ -181,11 +187,24 @@ fn setup(
         };
     }
     if !question.while_captured {
-        setup.templates.scale_computing(learned.own_share);
-        scale_path_cpu(&mut setup, learned.own_share);
+        learned.leave_capture_out(&mut setup.templates);
     }
+    setup.background.extend(others(question.other_load, setup.processors.count));
     setup.seed = question.seed;
     setup
+}
+
+/// Tasks that ask for a share of this many processors, as few as can.
+fn others(share: f64, processors: u32) -> Vec<Background> {
+    let processors = share.clamp(0.0, 1.0) * f64::from(processors);
+    let tasks = processors.ceil();
+    let each_ns = (OTHERS_EVERY_NS * processors / tasks.max(1.0)) as u64;
+    let task = Background {
+        name: "other programs".to_owned(),
+        pace: Pace::Every(OTHERS_EVERY_NS as u64),
+        rounds: vec![vec![Step::Cpu(each_ns)]],
+    };
+    vec![task; tasks as usize]
 }
 
 /// Simulates until there are enough transactions, at most this many times; returns all runs, and

@@ -77,7 +77,7 @@ pub struct Transaction {
 pub struct Cpu {
     /// Of the server's tasks.
     pub server_ns: f64,
-    /// Of these, what the capture took itself.
+    /// Of all, what the capture took itself.
     pub capture_ns: f64,
     /// Of the client's.
     pub client_ns: f64,

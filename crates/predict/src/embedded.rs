@@ -178,7 +178,7 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         calibrated_to: None,
         rests_on,
         source: constant_device(times(Op::Read), times(Op::Write), times(Op::Flush)),
-        own_share: 1.0,
+        capture_ns: 0.0,
         computed_ns: 0.0,
         warehouses: None,
         wake_is_measured: false,

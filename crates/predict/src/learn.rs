@@ -24,10 +24,13 @@ const WAITER_CPU_NS: f64 = 16_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
-/// Rounds in which switching is set apart: less computing is less of it.
-const SWITCHING_ROUNDS: usize = 4;
+/// Rounds in which transactions are made to compute what they did: less computing is also less that
+/// is lost by switching between tasks.
+const COMPUTING_ROUNDS: usize = 6;
 /// Least share of computing that is left in one of them.
 const LEAST_OWN: f64 = 0.5;
+/// Rounds in which the path of a sync and computing are set, which depend on each other.
+const CALIBRATION_ROUNDS: usize = 2;
 /// By which factors calibration makes the wake-up longer or shorter, of which it takes one.
 const WAKE_FACTORS: [f64; 10] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0];
 /// Relative error of a measured throughput beside which a wake-up of e times the usual is as
@@ -50,7 +53,7 @@ const SPREAD: f64 = 2.0;
 
 /// Most of the server's computing that goes into the way from a sync to the disk and back.
 const MOST_PATH_SHARE: f64 = 0.5;
-/// A capture that seems to take more of the server's time than this was not measured well.
+/// A capture that seems to take more of all computing than this was not measured well.
 const MOST_CAPTURE: f64 = 0.5;
 
 /// A system that can be simulated on any device.
@@ -82,8 +85,8 @@ pub struct Learned {
     pub rests_on: Vec<String>,
     /// The device of the capture, by its own times.
     pub(crate) source: LinearParameters,
-    /// Share of the server's computing that is its own and not the capture's.
-    pub(crate) own_share: f64,
+    /// Processor time per transaction that the capture took itself, ns.
+    pub(crate) capture_ns: f64,
     /// Processor time per transaction by the accounts, ns.
     pub(crate) computed_ns: f64,
     /// Warehouses, for order entry: a terminal is at home in one.
@@ -94,6 +97,14 @@ pub struct Learned {
 }
 
 impl Learned {
+    /// Takes out of what transactions compute what the capture took itself.
+    pub(crate) fn leave_capture_out(&self, templates: &mut Templates) {
+        let share = self.capture_ns / templates.computing_ns().max(1.0);
+        let own = 1.0 - share.clamp(0.0, MOST_CAPTURE);
+        templates.scale_computing(own);
+        templates.scale_clients(own);
+    }
+
     /// The data that another number of terminals touches, over those of the captured one.
     pub(crate) fn touched_by(&self, terminals: u32) -> f64 {
         let homes = |terminals: u32| self.warehouses.map_or(1, |all| terminals.clamp(1, all));
@@ -192,7 +203,6 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         seed: 1,
     };
     let rests_on = rests_on(captured, &facts, path_ns);
-    let capture_share = captured.cpu.capture_ns / captured.cpu.server_ns;
     Ok(Learned {
         setup,
         start: captured.start.clone(),
@@ -209,8 +219,8 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         source: source(captured, &facts),
         warehouses: warehouses(captured),
         wake_is_measured: captured.wake_ns.is_some(),
-        computed_ns: captured.cpu.server_ns + captured.cpu.client_ns,
-        own_share: 1.0 - capture_share.clamp(0.0, MOST_CAPTURE),
+        computed_ns: captured.cpu.server_ns + captured.cpu.client_ns + captured.cpu.kernel_ns,
+        capture_ns: captured.cpu.capture_ns,
         disturbed: captured.disturbed,
     })
 }
@@ -242,7 +252,7 @@ fn rests_on(captured: &Captured, facts: &LogFacts, path_ns: Option<f64>) -> Vec<
     )];
     if captured.cpu.capture_ns > 0.0 {
         let us = captured.cpu.capture_ns / 1e3;
-        found.push(format!("{us:.0} us of these went into recording the capture and are left out"));
+        found.push(format!("{us:.0} us of these went into the capture and are left out"));
     }
     found.push(match path_ns {
         Some(ns) => format!("{:.0} us that the host adds to a sync of the log", ns / 1e3),
@@ -547,28 +557,20 @@ pub(crate) fn constant_device(read_ns: f64, write_ns: f64, flush_ns: f64) -> Lin
 /// # Errors
 /// Where the learned system cannot be simulated.
 pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
-    set_switching_apart(learned)?;
-    if learned.disturbed || learned.captured_per_s <= 0.0 {
+    let mut factors = (1.0, 1.0);
+    let mut switching_ns = set_computing(learned, factors)?;
+    let is_calibrated = !learned.disturbed && learned.captured_per_s > 0.0;
+    for _ in 0..if is_calibrated { CALIBRATION_ROUNDS } else { 0 } {
+        factors = best_factors(learned)?;
+        switching_ns = set_computing(learned, factors)?;
+    }
+    let us = switching_ns / 1e3;
+    learned.rests_on.push(format!("{us:.0} us of these went into switches between tasks"));
+    if !is_calibrated {
         return Ok(());
     }
-    let mut best: Option<(f64, f64, f64)> = None;
-    let factors: &[f64] = if learned.wake_is_measured { &[1.0] } else { &WAKE_FACTORS };
-    for &wake in factors {
-        let path = path_factor(learned, wake)?;
-        let (per_s, sync_ns) = of_source(learned, (path, wake), SEARCHED)?;
-        if best.is_some() && sync_ns > SYNC_WITHIN * sync_of_source(learned) {
-            // No path is so short that syncs with this wake-up take what they did.
-            break;
-        }
-        let off = (per_s / learned.captured_per_s).ln() / MEASURED_WITHIN;
-        let unusual = ((wake + 0.1) / 1.1).ln();
-        let cost = off * off + unusual * unusual;
-        if best.is_none_or(|(least, ..)| cost < least) {
-            best = Some((cost, path, wake));
-        }
-    }
-    let (_, path, wake) = best.expect("there are factors to try");
-    let (per_s, _) = of_source(learned, (path, wake), 20_000)?;
+    let (path, wake) = factors;
+    let (per_s, _) = of_source(learned, (path, wake), 4 * SEARCHED)?;
     let reached = per_s / learned.captured_per_s;
     learned.setup = stretched(learned, (path, wake));
     learned.calibration = Some(wake);
@@ -581,28 +583,51 @@ pub fn calibrate(learned: &mut Learned) -> Result<(), Error> {
     Ok(())
 }
 
-/// The accounts contain what it costs that tasks share processors, which is simulated besides:
-/// transactions compute less, so that the source computes as much as was captured.
-pub(crate) fn set_switching_apart(learned: &mut Learned) -> Result<(), Error> {
-    if learned.computed_ns <= 0.0 {
-        return Ok(());
+/// The factors on path and wake-up by which syncs and throughput of the source come out best.
+fn best_factors(learned: &Learned) -> Result<(f64, f64), Error> {
+    let mut best: Option<(f64, (f64, f64))> = None;
+    let wakes: &[f64] = if learned.wake_is_measured { &[1.0] } else { &WAKE_FACTORS };
+    for &wake in wakes {
+        let path = path_factor(learned, wake)?;
+        let (per_s, sync_ns) = of_source(learned, (path, wake), SEARCHED)?;
+        if best.is_some() && sync_ns > SYNC_WITHIN * sync_of_source(learned) {
+            // No path is so short that syncs with this wake-up take what they did.
+            break;
+        }
+        let off = (per_s / learned.captured_per_s).ln() / MEASURED_WITHIN;
+        let unusual = ((wake + 0.1) / 1.1).ln();
+        let cost = off * off + unusual * unusual;
+        if best.is_none_or(|(least, _)| cost < least) {
+            best = Some((cost, (path, wake)));
+        }
     }
+    Ok(best.expect("there are factors to try").1)
+}
+
+/// Sets how long transactions compute so that the source computes as long as was captured, for the
+/// accounts hold more than its templates: what it costs that tasks share processors, which is
+/// simulated besides, and the path of a sync, of which calibration may leave less. Returns what
+/// switches between tasks take of each transaction, ns.
+pub(crate) fn set_computing(learned: &mut Learned, factors: (f64, f64)) -> Result<f64, Error> {
     let mut switching_ns = 0.0;
-    for _ in 0..SWITCHING_ROUNDS {
-        let mut setup = learned.setup.clone();
-        setup.length.max_transactions = SEARCHED;
+    if learned.computed_ns <= 0.0 {
+        return Ok(switching_ns);
+    }
+    for _ in 0..COMPUTING_ROUNDS {
+        let mut setup = stretched(learned, factors);
+        setup.length.max_transactions = 2 * SEARCHED;
         let found = transactions(&mut [learned.source_device()], &setup)?;
         let each_ns = f64::from(setup.processors.count) * 1e9 / found.transactions_per_s;
         switching_ns = found.switching_share * each_ns;
-        let own_ns = found.processor_share * each_ns - switching_ns;
-        let factor = (learned.computed_ns - switching_ns) / own_ns.max(1.0);
+        let missing_ns = learned.computed_ns - found.processor_share * each_ns;
         let templates = &mut learned.setup.templates;
-        templates.scale_computing(factor.clamp(LEAST_OWN, 1.0));
-        templates.scale_clients(factor.clamp(LEAST_OWN, 1.0));
+        // How long clients wait was measured; the rest of the accounts is behind their answers.
+        let left_ns = missing_ns - templates.add_behind(missing_ns);
+        let factor = 1.0 + left_ns / templates.computing_ns().max(1.0);
+        templates.scale_computing(factor.max(LEAST_OWN));
+        templates.scale_clients(factor.max(LEAST_OWN));
     }
-    let us = switching_ns / 1e3;
-    learned.rests_on.push(format!("{us:.0} us of these went into switches between tasks"));
-    Ok(())
+    Ok(switching_ns)
 }
 
 /// The factor on the host's path by which a simulated sync takes as long as the mean one of the
@@ -663,7 +688,7 @@ pub(crate) fn with_path(setup: &Setup, factor: f64) -> Setup {
 }
 
 /// Times a factor what the leader of a commit computes on the way to the disk and back.
-pub(crate) fn scale_path_cpu(setup: &mut Setup, factor: f64) {
+fn scale_path_cpu(setup: &mut Setup, factor: f64) {
     let log = &mut setup.log;
     let path_ns = log.leader_cpu_ns.saturating_sub(LEADER_CPU_NS as u64);
     log.leader_cpu_ns -= path_ns;

@@ -6,7 +6,7 @@ use sim::transactions::{Load, Scheduling, Setup, Step, Think};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
-use crate::learn::set_switching_apart;
+use crate::learn::{set_computing, with_path};
 use crate::{
     Captured, Contended, Cpu, Embedded, Error, KindOf, KindReads, Prediction, Question, Start,
     System, Transaction, calibrate, learn, learn_embedded, predict,
@@ -127,9 +127,9 @@ fn processor_time_is_that_of_the_accounts() {
 
 #[test]
 fn what_the_capture_took_is_left_out_of_predictions_alone() {
-    // A device that takes no time, a server that computes for 100 us of which 40 are not its own.
+    // A device that takes no time, 40 us of whose computing are not its own.
     let mut captured = captured();
-    captured.cpu = Cpu { server_ns: 114_000.0, capture_ns: 45_600.0, ..captured.cpu };
+    captured.cpu = Cpu { server_ns: 114_000.0, capture_ns: 40_000.0, ..captured.cpu };
     let learned = learn(&captured).unwrap();
     let make = || vec![device(0.0, 0.0, 0.0)];
     let asked = |while_captured| {
@@ -138,8 +138,43 @@ fn what_the_capture_took_is_left_out_of_predictions_alone() {
         predict(&setup, &question, "none", &make).unwrap().per_min
     };
     let [with, without] = [true, false].map(|captured| 60e9 / asked(captured));
-    // The leader's 15 us of a commit and the client's time are nobody's but theirs.
-    assert!((with - without - 0.4 * 99_000.0).abs() < 500.0, "{with} {without}");
+    assert!((with - without - 40_000.0).abs() < 500.0, "{with} {without}");
+}
+
+/// Three terminals that hardly wait for anything but two processors: others that ask for half of
+/// them leave half, one terminal finds an idle one beside those that ask for a quarter.
+#[test]
+fn other_programs_take_their_share_of_the_processors() {
+    let mut learned = learn(&captured()).unwrap();
+    learned.setup = without_path(&learned);
+    learned.setup.processors.switching = sim::transactions::Switching::default();
+    let per_s = |terminals, other_load| {
+        let question = Question { terminals: Some(terminals), other_load, ..Question::default() };
+        let make = || vec![device(0.0, 0.0, 0.0)];
+        predict(&learned, &question, "none", &make).unwrap().per_min / 60.0
+    };
+    let left = per_s(3, 0.5) / per_s(3, 0.0);
+    assert!((0.4..0.6).contains(&left), "{left}");
+    let left = per_s(1, 0.25) / per_s(1, 0.0);
+    assert!(left > 0.82, "{left}: slower processors would leave three quarters");
+}
+
+/// A path that calibration made shorter is still in the accounts.
+#[test]
+fn the_source_computes_what_was_captured_whatever_its_path() {
+    let mut crowd = captured();
+    crowd.terminals = 4;
+    crowd.cpu.kernel_ns = 20_000.0;
+    for one in &mut crowd.transactions {
+        one.turns = 4;
+    }
+    let mut learned = learn(&crowd).unwrap();
+    set_computing(&mut learned, (0.3, 1.0)).unwrap();
+    let mut setup = with_path(&learned.setup, 0.3);
+    setup.length.max_transactions = 20_000;
+    let found = sim::transactions::transactions(&mut [learned.source_device()], &setup).unwrap();
+    let each_ns = found.processor_share * 2e9 / found.transactions_per_s;
+    assert!((each_ns / 170_000.0 - 1.0).abs() < 0.03, "{each_ns}");
 }
 
 /// No path and processors that are awake.
@@ -220,7 +255,7 @@ fn switches_between_tasks_are_not_counted_twice() {
     for wake_ns in [None, Some(4_000.0)] {
         crowd.wake_ns = wake_ns;
         let mut learned = learn(&crowd).unwrap();
-        set_switching_apart(&mut learned).unwrap();
+        set_computing(&mut learned, (1.0, 1.0)).unwrap();
         let mut setup = learned.setup.clone();
         setup.length.max_transactions = 20_000;
         let found =

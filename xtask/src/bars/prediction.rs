@@ -27,8 +27,8 @@ const OTHER_TERMINALS: [[&str; 2]; 2] = [["1", "20"], ["20", "1"]];
 /// Figures by name.
 type Figures = BTreeMap<String, f64>;
 
-/// Predicts for the profile of this name.
-type Ask<'a> = dyn Fn(&str) -> anyhow::Result<Figures> + 'a;
+/// Predicts for the profile of this name, beside emulators that use this share of the processors.
+type Ask<'a> = dyn Fn(&str, f64) -> anyhow::Result<Figures> + 'a;
 
 /// Sizes of relative errors, %.
 #[derive(Default)]
@@ -95,14 +95,14 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                 cells(sitting, &name, &result, &mut errors.by_true);
                 let captured = newest(&folder)?.join("captured").to_string_lossy().into_owned();
                 let run = Ran { captured, result };
-                let ask = |profile: &str| match system {
+                let ask = |profile: &str, share: f64| match system {
                     // As its true profiles are asked: the engine itself, on files in virtual time.
                     "sqlite" => {
                         let place = folder.join(load).to_string_lossy().into_owned();
                         let load = [&[&*place, "--workload", load], scale].concat();
-                        by_engine(&program, &load, profile, terminals)
+                        by_engine(&program, &load, (profile, share), terminals)
                     }
-                    _ => predicted(&program, &run.captured, profile, terminals),
+                    _ => predicted(&program, &run.captured, (profile, share), terminals),
                 };
                 by_fits(sitting, &name, &run, (&fits, &ask), &mut errors.by_fits)?;
                 ran.insert(terminals, run);
@@ -138,7 +138,7 @@ fn other_terminals(
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
         let device = text(&place["profile"]);
-        let found = predicted(program, &from.captured, device, to)?;
+        let found = predicted(program, &from.captured, (device, emulator_share(place)), to)?;
         let measured = measured(place);
         let error = (found[RATE] / median(measured[RATE].clone()) - 1.0) * 100.0;
         errors.other_terminals.push(error.abs());
@@ -158,7 +158,7 @@ fn by_fits(
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
         let device = short(text(&place["profile"]));
-        let found = ask(&fits[device].to_string_lossy())?;
+        let found = ask(&fits[device].to_string_lossy(), emulator_share(place))?;
         let measured = measured(place);
         for (figure, predicted) in found {
             let Some(middle) = measured.get(&figure).cloned().map(median) else { continue };
@@ -210,14 +210,22 @@ fn emulated(run: &Ran) -> impl Iterator<Item = &Value> {
     places.filter(|place| !text(&place["profile"]).is_empty())
 }
 
+/// The share of the processors that emulators used in the runs at a place: it is not the load's.
+fn emulator_share(place: &Value) -> f64 {
+    let runs = place["runs"].as_array().into_iter().flatten();
+    let shares: Vec<f64> = runs.filter_map(|run| run["emulator_share"].as_f64()).collect();
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
+}
+
 /// What a capture predicts for a device and this many terminals.
 fn predicted(
     program: &Path,
     captured: &str,
-    device: &str,
+    (device, share): (&str, f64),
     terminals: &str,
 ) -> anyhow::Result<Figures> {
-    let asked = ["--on", device, "--users", terminals, "--cold"];
+    let share = share.to_string();
+    let asked = ["--on", device, "--users", terminals, "--cold", "--other-load", &share];
     let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
     let (printed, _) = timed(program, &words)?;
     let printed: Value = serde_json::from_str(&printed)?;
@@ -238,11 +246,13 @@ fn predicted(
 fn by_engine(
     program: &Path,
     load: &[&str],
-    device: &str,
+    (device, share): (&str, f64),
     terminals: &str,
 ) -> anyhow::Result<Figures> {
-    let asked = ["--users", terminals, "--on", device, "--warmup", "2s", "--duration", "8s"];
-    let words = [&["oltp", "run"], load, &asked, &["--json", "--quiet"]].concat();
+    let speed = (1.0 - share).to_string();
+    let asked = ["--users", terminals, "--on", device, "--speed", &speed];
+    let times = ["--warmup", "2s", "--duration", "8s"];
+    let words = [&["oltp", "run"], load, &asked, &times, &["--json", "--quiet"]].concat();
     let (printed, _) = timed(program, &words)?;
     let printed: Value = serde_json::from_str(&printed)?;
     let per_s = printed["transactions_per_s"].as_f64().context("a rate is printed")?;
@@ -294,7 +304,10 @@ fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut ByFigur
     for place in result["places"].as_array().into_iter().flatten() {
         let runs = measured(place);
         let device = short(text(&place["name"]));
-        for (figure, predicted) in &figures(&place["predicted"]["figures"]) {
+        // Where emulators ran, what was predicted beside them.
+        let alone = &place["predicted"]["figures"];
+        let beside = Some(&place["beside_emulator"]).filter(|found| !found.is_null());
+        for (figure, predicted) in &figures(beside.unwrap_or(alone)) {
             let mut measured = runs.get(figure).cloned().unwrap_or_default();
             measured.sort_by(f64::total_cmp);
             let (Some(least), Some(most)) = (measured.first(), measured.last()) else { continue };

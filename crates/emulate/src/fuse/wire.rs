@@ -25,6 +25,11 @@ const WRITE_BACK: u32 = 1 << 16;
 /// Requests that the kernel may send without waiting for an answer, such as pages written back.
 const BACKGROUND_MAX: u16 = 1024;
 
+/// Granularity of a file's times where the kernel keeps what was written, ns. It keeps the time of
+/// the last write too, and sends it in a request of its own before every sync in whose time it
+/// changed: at its own granularity that is nearly every one of a log, which waits for the answer.
+const TIMES_NS: u32 = 100_000_000;
+
 /// `FOPEN_DIRECT_IO`, `FOPEN_KEEP_CACHE`, `FOPEN_PARALLEL_DIRECT_WRITES`: how a file is opened.
 pub(crate) const OPEN_DIRECT: u32 = 1;
 pub(crate) const OPEN_CACHED: u32 = 1 << 1;
@@ -221,8 +226,7 @@ impl Body {
         body.u16(BACKGROUND_MAX);
         body.u16(BACKGROUND_MAX / 4 * 3);
         body.u32(WRITE_MAX as u32);
-        // Granularity of times, ns.
-        body.u32(1);
+        body.u32(if write_back { TIMES_NS } else { 1 });
         body.u16((WRITE_MAX / 4096) as u16);
         body.u16(0);
         (0..8).for_each(|_| body.u32(0));
@@ -277,7 +281,10 @@ mod tests {
         let mut bytes = vec![0; 40];
         bytes.extend(body);
         let request = Request::parse(&bytes).unwrap();
-        assert_eq!(Body::init(&request, true).unwrap().0.len(), 64);
+        let init = |write_back| Body::init(&request, write_back).unwrap().0;
+        assert_eq!(init(true).len(), 64);
+        let granularity = |init: Vec<u8>| u32::from_ne_bytes(init[24..28].try_into().unwrap());
+        assert_eq!([granularity(init(false)), granularity(init(true))], [1, 100_000_000]);
         assert_eq!(reply(1, 0, &[1, 2]).len(), 18);
     }
 

@@ -205,6 +205,7 @@ def predict(
     buffer_bytes: int | None = None,
     processors: int | None = None,
     speed: float | None = None,
+    other_load: float = 0.0,
     commit_waits: bool = True,
     cold: bool = False,
     log_on: str | Profile | None = None,

@@ -142,6 +142,32 @@ impl Templates {
         }
     }
 
+    /// What a sample computes on average, its client's part included, ns.
+    pub fn computing_ns(&self) -> f64 {
+        let each = self.steps.iter().map(|step| match *step {
+            Step::Cpu(ns) | Step::Behind(ns) | Step::Ask(ns) => ns as f64,
+            _ => 0.0,
+        });
+        each.sum::<f64>() / self.count().max(1) as f64
+    }
+
+    /// Servers compute this much longer per transaction after their answers, ns, or shorter, as far
+    /// as they compute there; returns by how much that is.
+    pub fn add_behind(&mut self, ns: f64) -> f64 {
+        let is_behind = |step: &&mut Step| matches!(step, Step::Behind(_));
+        let steps = self.steps.iter_mut().filter(is_behind).count();
+        let count = self.count().max(1) as f64;
+        let each = (ns * count / steps.max(1) as f64).round() as i64;
+        let mut added = 0;
+        for step in self.steps.iter_mut().filter(is_behind) {
+            let Step::Behind(own) = step else { continue };
+            let before = *own;
+            *own = own.saturating_add_signed(each);
+            added += own.wrapping_sub(before) as i64;
+        }
+        added as f64 / count
+    }
+
     /// Number of samples.
     pub fn count(&self) -> usize {
         self.each.len()

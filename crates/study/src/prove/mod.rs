@@ -127,8 +127,8 @@ pub struct Place {
     pub runs: Vec<Run>,
     /// What the predictor said, from the capture at [`HERE`].
     pub predicted: Option<Predicted>,
-    /// The same of an engine in virtual time, on processors that are slower by what the emulator
-    /// used of them: what its runs are compared with.
+    /// The same beside emulators that use their share of the processors: what the runs of the place
+    /// are compared with.
     pub beside_emulator: Option<Figures>,
     /// Why it said nothing.
     pub not_predicted: Option<String>,

@@ -364,9 +364,8 @@ impl<'a> Workshop<'a> {
         }))
     }
 
-    /// The same of the engine on processors of which emulators used their share, where they ran:
-    /// in virtual time no system call computes anything. A capture has the calls of the host in its
-    /// accounts, which an emulated device does not ask for.
+    /// The same beside emulators that use their share of the processors, where they ran. In virtual
+    /// time an engine's system calls compute nothing, so its processors are slower by that share.
     pub(crate) fn beside_emulator(
         &self,
         place: &Place,
@@ -376,7 +375,11 @@ impl<'a> Workshop<'a> {
             Some(share) if self.can_be_run_in_virtual_time(place) => {
                 self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)
             }
-            _ => Ok(None),
+            Some(share) => {
+                let found = super::predict::beside(&self.captured(), place, share)?;
+                Ok(found.map(|found| found.figures))
+            }
+            None => Ok(None),
         }
     }
 

@@ -7,6 +7,7 @@
 //! Invariants: a set that is written again after each run never loses an earlier one; every run
 //! says by itself with which options, on which server and how disturbed it was measured.
 
+mod capture_cost;
 pub mod compare;
 mod make;
 pub mod page;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::observe::Accounts;
 
+pub use capture_cost::CaptureCost;
 pub use make::{FROM_START, Made, Target, make};
 pub use start::StartReads;
 
@@ -84,6 +86,9 @@ pub struct ServerRun {
     /// system calls were not captured.
     #[serde(default)]
     pub limits: Vec<Limit>,
+    /// What the capture took itself, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture_cost: Option<CaptureCost>,
     /// What the disk read since the load began, its warm-up included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<StartReads>,

@@ -16,6 +16,7 @@ use oltp::{Options, Phase};
 use predict::Limit;
 use trace::Trace;
 
+use super::capture_cost;
 use super::make::Made;
 use super::start::StartWatch;
 use super::{Run, ServerRun};
@@ -49,13 +50,31 @@ pub(super) fn make(
         }
     }
     let codes = result.dataset.workload().codes();
-    let seen = watch.finish(result.cpu.transactions, codes, &measured, &before);
+    let mut seen = watch.finish(result.cpu.transactions, codes, &measured, &before);
+    if let Some(server) = instance.and_then(observed).filter(|_| !seen.transactions.is_empty()) {
+        let begin = || begin_capture(&server, capture);
+        seen.server.capture_cost = capture_cost::measure(options, sink, &begin);
+    }
     for warning in seen.server.accounts.iter().flat_map(ServerAccounts::warnings) {
         sink.emit(Event::Warning(warning.clone()));
         result.warnings.push(warning);
     }
     let run = Run { at: String::new(), result, accounts: None, server: Some(seen.server) };
     Ok(Made { run, traces: seen.traces, transactions: seen.transactions })
+}
+
+/// What is watched of a server beside its files.
+const WATCHED: capture::server::Options =
+    capture::server::Options { client_turns: true, waits: false, processors: true };
+
+/// The captures of a run, which end when they are dropped.
+fn begin_capture(
+    server: &Server,
+    capture: Capture,
+) -> (Option<PhysicalCapture>, Option<ServerCapture>) {
+    let physical =
+        (capture >= Capture::BlockLayer).then(|| PhysicalCapture::start(server).ok()).flatten();
+    (physical, ServerCapture::start(server, WATCHED).ok())
 }
 
 /// What is kept of a watch.
@@ -127,11 +146,10 @@ impl<'a> Watch<'a> {
         let server = self.instance.and_then(observed);
         let logical = server.as_ref().filter(|_| self.capture >= Capture::Database);
         let physical = server.as_ref().filter(|_| self.capture >= Capture::BlockLayer);
-        let turns = capture::server::Options { client_turns: true, waits: false, processors: true };
         Begun {
             statistics: Statistics::read(self.system, &self.login).ok(),
             physical: physical.map(PhysicalCapture::start),
-            logical: logical.map(|server| ServerCapture::start(server, turns)),
+            logical: logical.map(|server| ServerCapture::start(server, WATCHED)),
             clock: server.map(|server| ServerClock::start(&server.pids())),
             cpu: self.instance.map(Instance::cpu),
         }
@@ -167,6 +185,7 @@ impl<'a> Watch<'a> {
             activity: None,
             accounts: None,
             limits: Vec::new(),
+            capture_cost: None,
             start: self.start.and_then(|watch| watch.finish(before, kinds)),
         };
         let (mut traces, mut each) = (Vec::new(), Vec::new());

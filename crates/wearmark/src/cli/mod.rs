@@ -178,6 +178,9 @@ pub struct Predict {
     /// Processors this many times as fast
     #[arg(long)]
     pub speed: Option<f64>,
+    /// Share of all processors that other programs ask for, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub other_load: f64,
     /// Commits are answered before they are durable (synchronous_commit = off)
     #[arg(long)]
     pub no_commit_wait: bool,

@@ -29,6 +29,11 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         let hint = "2 is twice as fast as the captured machine, 0.5 half as fast";
         return Err(Advice::error(format!("a processor speed of {speed} is not above 0"), hint));
     }
+    if !(0.0..=1.0).contains(&arguments.other_load) {
+        let hint = "0.2 is a fifth of all processors";
+        let share = arguments.other_load;
+        return Err(Advice::error(format!("a share of the processors of {share}"), hint));
+    }
     let host = super::devices_of(arguments.host.as_deref(), KEPT)?;
     let log_host = super::devices_of(arguments.log_host.as_deref(), KEPT)?;
     let target = |name: &String, host: &Option<host::Spec>| -> anyhow::Result<Devices> {
@@ -48,6 +53,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
             .map(|delay| CommitDelay { ns: delay.0, siblings: arguments.commit_siblings }),
         processors: arguments.processors,
         speed: arguments.speed,
+        other_load: arguments.other_load,
         no_commit_wait: arguments.no_commit_wait,
         log_apart: log_on.is_some(),
         from_start: arguments.cold,
