@@ -22,9 +22,11 @@ impl Faults {
     /// Whether a request that arrives so long after the start fails.
     pub(crate) fn fails(&self, elapsed_ns: u64, charge: &Charge) -> bool {
         let touches = |bad: &Range<u64>| {
+            let back = charge.written_back.iter().flat_map(|back| &back.writes);
             charge
                 .parts
                 .iter()
+                .chain(back.flat_map(|(parts, _)| parts))
                 .any(|part| part.offset < bad.end && bad.start < part.offset + part.len)
         };
         self.fail_after.is_some_and(|from| elapsed_ns >= from.0)
@@ -51,7 +53,7 @@ mod tests {
     fn faults_are_where_and_when_they_were_ordered() {
         let at = |offset| Charge {
             parts: vec![Part { op: Op::Read, offset, len: 4096 }],
-            then_flush: false,
+            ..Charge::FREE
         };
         let faults = Faults {
             fail_after: Some(Nanos(1000)),
@@ -61,7 +63,7 @@ mod tests {
         let failing = [(0, 0), (0, 4096), (0, 8192), (999, 12288), (1000, 0)]
             .map(|(elapsed, offset)| faults.fails(elapsed, &at(offset)));
         assert_eq!(failing, [false, false, true, false, true]);
-        assert!(!faults.fails(0, &Charge { parts: Vec::new(), then_flush: true }));
+        assert!(!faults.fails(0, &Charge { then_flush: true, ..Charge::FREE }));
         assert_eq!([99, 100, 199, 200].map(|at| faults.reaches_at(at)), [99, 200, 200, 200]);
     }
 }

@@ -14,7 +14,7 @@
 //! it less the path's cost; the device's clock never runs back.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
 
 use events::LiveTimes;
@@ -46,15 +46,36 @@ pub struct Charge {
     pub parts: Vec<Part>,
     /// A flush after all of them.
     pub then_flush: bool,
+    /// What goes to the device besides, answered already.
+    pub(crate) written_back: Option<WrittenBack>,
 }
+
+/// Data of a file that whoever wrote them does not wait for any more. A flush of the same charge
+/// waits until the device has written all of the file that was given to it so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WrittenBack {
+    /// Whose data.
+    pub(crate) file: FileId,
+    /// The parts of each write, and when it came, ns.
+    pub(crate) writes: Vec<(Vec<Part>, u64)>,
+}
+
+impl WrittenBack {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writes.iter().flat_map(|(parts, _)| parts).map(|part| part.len).sum()
+    }
+}
+
+/// The device below and the number of an inode there.
+pub(crate) type FileId = (u64, u64);
 
 impl Charge {
     /// A request that costs nothing.
-    pub const FREE: Self = Self { parts: Vec::new(), then_flush: false };
+    pub const FREE: Self = Self { parts: Vec::new(), then_flush: false, written_back: None };
 
     /// Whether it costs nothing.
     pub fn is_free(&self) -> bool {
-        self.parts.is_empty() && !self.then_flush
+        self.parts.is_empty() && !self.then_flush && self.written_back.is_none()
     }
 
     /// What it is counted as, and its bytes.
@@ -80,8 +101,18 @@ struct Open<T> {
     arrived: u64,
     parts_left: usize,
     then_flush: bool,
+    /// The file of which it writes back.
+    file: Option<FileId>,
     /// Latest completion of its parts, on the device's clock.
     at: u64,
+}
+
+/// What is written back of a file.
+#[derive(Default)]
+struct WritingBack {
+    jobs: usize,
+    /// Flushes that wait for them, by slot.
+    flushes: Vec<usize>,
 }
 
 /// A device and the jobs on it.
@@ -101,6 +132,7 @@ pub(crate) struct Line<T> {
     pushed: u64,
     open: Vec<Option<Open<T>>>,
     unused: Vec<usize>,
+    files: HashMap<FileId, WritingBack>,
     counters: Counters,
     /// The same for whoever watches, in the order of [`Op::ALL`].
     live: Arc<[LiveTimes; 4]>,
@@ -120,6 +152,7 @@ impl<T> Line<T> {
             pushed: 0,
             open: Vec::new(),
             unused: Vec::new(),
+            files: HashMap::new(),
             counters: Counters::default(),
             live: Arc::default(),
         }
@@ -138,6 +171,7 @@ impl<T> Line<T> {
     /// Another device takes over, idle; what the one before works at completes at once.
     pub(crate) fn replace(&mut self, mut device: Box<dyn Device>, now: u64) {
         self.due.clear();
+        self.files.clear();
         for (slot, open) in self.open.iter_mut().enumerate() {
             if let Some(open) = open {
                 (open.parts_left, open.then_flush) = (1, false);
@@ -169,30 +203,52 @@ impl<T> Line<T> {
 
     /// A request that costs something arrives, and reaches the device at `at`.
     pub(crate) fn arrive_later(&mut self, now: u64, at: u64, charge: &Charge, payload: T) {
-        let (op, bytes) = charge.kind();
-        let open = Open {
-            payload,
-            op,
-            bytes,
-            arrived: now,
-            parts_left: charge.parts.len(),
-            then_flush: charge.then_flush,
-            at: 0,
-        };
-        let slot = self.unused.pop().unwrap_or_else(|| {
-            self.open.push(None);
-            self.open.len() - 1
-        });
-        self.open[slot] = Some(open);
+        let slot = self.begin(charge, now, None, payload);
         self.quiet_since = now;
-        self.counters.arrived(self.depth());
         let at = at.saturating_sub(self.origin);
         for part in &charge.parts {
             self.submit(at, slot, part);
         }
-        if charge.parts.is_empty() {
+        if !charge.parts.is_empty() {
+            return;
+        }
+        let file = charge.written_back.as_ref().map(|back| back.file);
+        if let Some(writing) = file.and_then(|file| self.files.get_mut(&file)) {
+            writing.flushes.push(slot);
+        } else {
             self.part_done(slot, at);
         }
+    }
+
+    /// Data of a file, which arrived at `at`, go to the device; whoever wrote them does not wait.
+    pub(crate) fn write_back(&mut self, at: u64, file: FileId, parts: &[Part], payload: T) {
+        let charge = Charge { parts: parts.to_vec(), ..Charge::FREE };
+        let slot = self.begin(&charge, at, Some(file), payload);
+        self.files.entry(file).or_default().jobs += 1;
+        for part in &charge.parts {
+            self.submit(at.saturating_sub(self.origin), slot, part);
+        }
+    }
+
+    /// A job is under way; returns its slot.
+    fn begin(&mut self, charge: &Charge, arrived: u64, file: Option<FileId>, payload: T) -> usize {
+        let (op, bytes) = charge.kind();
+        let slot = self.unused.pop().unwrap_or_else(|| {
+            self.open.push(None);
+            self.open.len() - 1
+        });
+        self.open[slot] = Some(Open {
+            payload,
+            op,
+            bytes,
+            arrived,
+            parts_left: charge.parts.len(),
+            then_flush: charge.then_flush,
+            file,
+            at: 0,
+        });
+        self.counters.arrived(self.depth());
+        slot
     }
 
     fn submit(&mut self, at: u64, slot: usize, part: &Part) {
@@ -275,12 +331,32 @@ impl<T> Line<T> {
     fn close(&mut self, slot: usize, now: u64) -> Done<T> {
         let open = self.open[slot].take().expect("a job is closed once");
         self.unused.push(slot);
+        if let Some(file) = open.file {
+            self.written_back(file, open.at);
+        }
         let arrived = open.arrived.saturating_sub(self.origin);
         let target = self.leaves_at(open.at).max(open.arrived);
         let service = open.at.saturating_sub(arrived);
         self.live[open.op as usize].record(service);
         self.counters.answered(open.op, open.bytes, service, now.saturating_sub(target));
         Done { payload: open.payload }
+    }
+
+    /// A job of a file has written back at `at`: after the last one its flushes begin.
+    fn written_back(&mut self, file: FileId, at: u64) {
+        let Some(writing) = self.files.get_mut(&file) else { return };
+        writing.jobs -= 1;
+        if writing.jobs > 0 {
+            return;
+        }
+        let writing = self.files.remove(&file).unwrap_or_default();
+        for slot in writing.flushes {
+            if let Some(open) = &mut self.open[slot] {
+                // As if the kernel had waited: the flush is asked for now.
+                open.arrived = open.arrived.max(self.origin + at);
+            }
+            self.part_done(slot, at);
+        }
     }
 }
 
@@ -304,7 +380,7 @@ mod tests {
     }
 
     fn charge(op: Op, then_flush: bool) -> Charge {
-        Charge { parts: vec![Part { op, offset: 0, len: 4096 }], then_flush }
+        Charge { parts: vec![Part { op, offset: 0, len: 4096 }], then_flush, ..Charge::FREE }
     }
 
     /// Lets everything complete; gives (time of the answer, payload).
@@ -352,8 +428,34 @@ mod tests {
     fn a_forced_write_takes_a_flush_after_it() {
         let mut line = Line::new(ram(4), 0);
         line.arrive(0, &charge(Op::Write, true), 1);
-        line.arrive(0, &Charge { parts: Vec::new(), then_flush: true }, 2);
+        line.arrive(0, &Charge { then_flush: true, ..Charge::FREE }, 2);
         assert_eq!(drain(&mut line), [(100, 2), (200, 1)]);
+    }
+
+    /// Two writes of a file that were answered already, and a sync of it: the flush begins after
+    /// the later of them, and is counted from there. A sync of another file waits for nothing.
+    #[test]
+    fn a_flush_waits_for_what_is_written_back_of_its_file() {
+        let mut line = Line::new(ram(1), 1000);
+        let file = (1, 7);
+        let write = charge(Op::Write, false).parts;
+        line.write_back(1000, file, &write, 1);
+        line.write_back(1010, file, &write, 2);
+        let sync = |file| Charge {
+            then_flush: true,
+            written_back: Some(WrittenBack { file, writes: Vec::new() }),
+            ..Charge::FREE
+        };
+        line.arrive(1020, &sync(file), 3);
+        line.arrive(1020, &sync((1, 8)), 4);
+        assert_eq!(drain(&mut line), [(1100, 1), (1200, 2), (1300, 4), (1400, 3)]);
+        let [written, flushed] = [Op::Write, Op::Flush].map(|op| line.counters().of(op).clone());
+        assert_eq!((written.requests, written.bytes), (2, 8192));
+        assert_eq!((flushed.requests, flushed.service.max()), (2, 280));
+        assert_eq!(flushed.service.min(), 200, "1200 to 1400");
+        // Nothing is left of the file.
+        line.arrive(2000, &sync(file), 5);
+        assert_eq!(drain(&mut line), [(2100, 5)]);
     }
 
     #[test]
@@ -461,7 +563,7 @@ mod tests {
                 let request = trace.request(next);
                 let part =
                     Part { op: request.op, offset: request.offset.0, len: request.len.into() };
-                line.arrive(at, &Charge { parts: vec![part], then_flush: false }, next as u32);
+                line.arrive(at, &Charge { parts: vec![part], ..Charge::FREE }, next as u32);
                 next += 1;
                 continue;
             }

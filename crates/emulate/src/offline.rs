@@ -17,7 +17,8 @@ use crate::{Fate, Lost};
 
 /// Asserts that what is charged lies on the device.
 fn check(charge: &Charge, capacity: u64) {
-    for part in &charge.parts {
+    let back = charge.written_back.iter().flat_map(|back| &back.writes);
+    for part in charge.parts.iter().chain(back.flat_map(|(parts, _)| parts)) {
         let end = part.offset.checked_add(part.len);
         assert!(end.is_some_and(|end| end <= capacity), "{part:?} lies on {capacity} bytes");
     }

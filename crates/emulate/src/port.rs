@@ -12,7 +12,8 @@ pub(crate) enum Taken {
     Nothing,
     /// A request was taken in and needs nothing more.
     Answered,
-    /// A request that the device is charged for, and the answer that leaves when it has served it.
+    /// A request that the device is charged for, and the answer that leaves when it has served it:
+    /// empty where nobody waits for one.
     Job(Charge, Vec<u8>),
     /// Somebody connected.
     Port(Box<dyn Port>),
@@ -40,6 +41,11 @@ pub(crate) trait Port {
 
     /// Sends an answer.
     fn send(&mut self, reply: &[u8]) -> io::Result<()>;
+
+    /// So many bytes of what was answered before are written back now.
+    fn written(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
 
     /// The answer that a request gets instead of `reply` where the device fails: `EIO`.
     fn failed(&self, reply: &[u8]) -> Vec<u8>;

@@ -18,7 +18,7 @@ use units::Nanos;
 use crate::clock::{now_ns, punctual};
 use crate::counters::Counters;
 use crate::faults::Faults;
-use crate::line::{Done, Line};
+use crate::line::{Charge, Done, Line};
 use crate::path::Path;
 use crate::port::{Port, Taken};
 use crate::{Fate, Lost};
@@ -75,7 +75,15 @@ pub(crate) fn constant_device(time: Duration) -> Box<dyn Device> {
     }))
 }
 
-type Payload = (usize, Vec<u8>);
+/// What a port is owed when a job is done.
+enum Owed {
+    /// The answer to a request.
+    Answer(Vec<u8>),
+    /// Word that so many bytes are written back.
+    Written(u64),
+}
+
+type Payload = (usize, Owed);
 
 /// How late sleeps end on this machine: 5 us on one, 50 us on a virtual one whose processor the
 /// host has to wake. So long before an answer is due the thread watches the clock instead.
@@ -234,9 +242,11 @@ impl<'a> Server<'a> {
     fn answer(&mut self, now: u64) -> io::Result<()> {
         self.line.finish(now, &mut self.done);
         for done in self.done.drain(..) {
-            let (port, reply) = done.payload;
-            if let Some(port) = &mut self.ports[port] {
-                port.send(&reply)?;
+            let (port, owed) = done.payload;
+            match (&mut self.ports[port], owed) {
+                (Some(port), Owed::Answer(answer)) => port.send(&answer)?,
+                (Some(port), Owed::Written(bytes)) => port.written(bytes),
+                (None, _) => {}
             }
         }
         Ok(())
@@ -254,14 +264,15 @@ impl<'a> Server<'a> {
                 match port.take()? {
                     Taken::Nothing => break,
                     Taken::Answered => {}
-                    Taken::Job(charge, reply) => {
-                        let elapsed = now - self.started;
-                        if self.faults.fails(elapsed, &charge) {
-                            let answer = port.failed(&reply);
-                            port.send(&answer)?;
+                    Taken::Job(charge, answer) => {
+                        if self.faults.fails(now - self.started, &charge) {
+                            port.written(charge.written_back.map_or(0, |back| back.bytes()));
+                            if !answer.is_empty() {
+                                let answer = port.failed(&answer);
+                                port.send(&answer)?;
+                            }
                         } else {
-                            let at = self.started + self.faults.reaches_at(elapsed);
-                            self.line.arrive_later(now, at, &charge, (index, reply));
+                            self.begin(index, now, &charge, answer);
                         }
                     }
                     Taken::Port(port) => self.ports.push(Some(port)),
@@ -271,6 +282,24 @@ impl<'a> Server<'a> {
             }
         }
         Ok(is_busy)
+    }
+
+    /// A job begins; one without an answer only writes back.
+    fn begin(&mut self, index: usize, now: u64, charge: &Charge, answer: Vec<u8>) {
+        let reaches = |at: u64| {
+            let elapsed = at.saturating_sub(self.started);
+            self.started + self.faults.reaches_at(elapsed)
+        };
+        let back = charge.written_back.iter();
+        for (file, (parts, since)) in
+            back.flat_map(|back| back.writes.iter().map(|write| (back.file, write)))
+        {
+            let bytes = parts.iter().map(|part| part.len).sum();
+            self.line.write_back(reaches(*since), file, parts, (index, Owed::Written(bytes)));
+        }
+        if !answer.is_empty() {
+            self.line.arrive_later(now, reaches(now), charge, (index, Owed::Answer(answer)));
+        }
     }
 
     /// Nothing more will come from a port.

@@ -7,10 +7,13 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, Result};
 use trace::Op;
 
+use super::layout::FileId;
 use super::place::Place;
 use super::tree::{Node, read_at};
+use super::unwritten::Writes;
 use super::wire::{Body, Request, WRITE_MAX};
-use crate::line::Part;
+use crate::clock::now_ns;
+use crate::line::{Charge, Part, WrittenBack};
 
 /// `FUSE_WRITE_CACHE`: the kernel writes back what it kept.
 const FROM_CACHE: u32 = 1;
@@ -33,6 +36,47 @@ impl Place {
 
     pub(super) fn charge_flush(&mut self) {
         self.charge.then_flush = self.layout.is_some();
+    }
+
+    /// What the device has not of a file becomes a part of the cost of its sync.
+    pub(super) fn charge_unwritten(&mut self, number: u64) -> Result<()> {
+        if self.layout.is_some() {
+            let file = self.tree.get(number)?.id;
+            let writes = self.unwritten.synced(file, now_ns());
+            self.charge.written_back = self.write_back(file, &writes);
+        }
+        Ok(())
+    }
+
+    /// What the device is given because nobody has asked for it in time.
+    pub(super) fn due(&mut self) -> Option<Charge> {
+        let (file, writes) = self.unwritten.due(now_ns())?;
+        Some(Charge { written_back: self.write_back(file, &writes), ..Charge::FREE })
+    }
+
+    /// The device has written so many bytes of these.
+    pub(super) fn written(&mut self, bytes: u64) {
+        self.unwritten.written(bytes);
+    }
+
+    /// Ranges of a file as parts on the device. What is no longer a part of the file has none, nor
+    /// is it to be written.
+    fn write_back(&mut self, file: FileId, writes: &Writes) -> Option<WrittenBack> {
+        let layout = self.layout.as_ref()?.borrow();
+        let mut back = WrittenBack { file, writes: Vec::new() };
+        for (range, at_ns) in writes {
+            let pieces = layout.pieces(file, range);
+            let parts: Vec<Part> = pieces
+                .into_iter()
+                .map(|(offset, len)| Part { op: Op::Write, offset, len })
+                .collect();
+            let placed: u64 = parts.iter().map(|part| part.len).sum();
+            self.unwritten.written((range.end - range.start).saturating_sub(placed));
+            if !parts.is_empty() {
+                back.writes.push((parts, *at_ns));
+            }
+        }
+        Some(back)
     }
 
     pub(super) fn read(&mut self, request: &Request<'_>) -> Result<Vec<u8>> {
@@ -61,7 +105,12 @@ impl Place {
             .write_all_at(bytes, offset)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         self.counts.writes += 1;
-        self.charge_range(Op::Write, &node, &range);
+        let is_held = how & FROM_CACHE != 0
+            && self.layout.is_some()
+            && self.unwritten.holds(node.id, &range, now_ns());
+        if !is_held {
+            self.charge_range(Op::Write, &node, &range);
+        }
         // What the kernel kept is synced by a request of its own.
         if flags & libc::O_DSYNC as u32 != 0 && how & FROM_CACHE == 0 {
             self.charge_flush();

@@ -20,7 +20,7 @@ const AHEAD_MIN: u64 = 64 << 10;
 const AHEAD_MAX: u64 = 8 << 20;
 
 /// A file: the device that holds it and its inode number there.
-pub(crate) type FileId = (u64, u64);
+pub(crate) use crate::line::FileId;
 
 /// A piece of a file: its length and its place on the device, by its place in the file.
 type Extents = BTreeMap<u64, (u64, u64)>;

@@ -12,4 +12,5 @@ pub(crate) mod place;
 pub(crate) mod port;
 pub(crate) mod power_cut;
 mod tree;
+mod unwritten;
 pub(crate) mod wire;

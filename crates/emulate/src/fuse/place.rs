@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::Layout;
 use super::names::{Names, Place as Name};
 use super::tree::{Node, Tree};
+use super::unwritten::Unwritten;
 use super::wire::{Body, OPEN_CACHED, OPEN_DIRECT, OPEN_PARALLEL, Op, Request};
 use crate::line::Charge;
 
@@ -85,6 +86,7 @@ pub(crate) struct Place {
     lies: bool,
     write_back: bool,
     pub(super) layout: Option<Rc<RefCell<Layout>>>,
+    pub(super) unwritten: Unwritten,
     pub(super) counts: Counts,
     old_bytes_max: u64,
     images_bytes: u64,
@@ -101,6 +103,7 @@ impl Place {
             lies: behaviour.lies,
             write_back: behaviour.write_back,
             layout: behaviour.layout,
+            unwritten: Unwritten::default(),
             counts: Counts::default(),
             old_bytes_max: behaviour.old_bytes_max,
             images_bytes: 0,
@@ -184,7 +187,13 @@ impl Place {
             Op::FSync | Op::FSyncDir => {
                 self.counts.syncs += 1;
                 self.charge_flush();
+                self.charge_unwritten(request.node)?;
                 self.sync(request.node)?;
+                Ok(Vec::new())
+            }
+            Op::Flush if self.layout.is_some() => {
+                let file = self.tree.get(request.node)?.id;
+                self.unwritten.closed(file);
                 Ok(Vec::new())
             }
             Op::MkNod | Op::MkDir | Op::Symlink | Op::Link => self.make(request),

@@ -40,6 +40,9 @@ impl Port for FusePort {
     }
 
     fn take(&mut self) -> io::Result<Taken> {
+        if let Some(charge) = self.place.due() {
+            return Ok(Taken::Job(charge, Vec::new()));
+        }
         let length = match self.device.read(&mut self.buffer) {
             Ok(length) => length,
             Err(error) => {
@@ -78,6 +81,10 @@ impl Port for FusePort {
                 _ => Err(error),
             },
         }
+    }
+
+    fn written(&mut self, bytes: u64) {
+        self.place.written(bytes);
     }
 
     fn failed(&self, answer: &[u8]) -> Vec<u8> {

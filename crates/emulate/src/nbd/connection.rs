@@ -197,7 +197,7 @@ impl Session {
         if is_forced {
             self.store.borrow_mut().written_through(offset..offset + u64::from(len));
         }
-        let charge = Charge { parts, then_flush: is_forced || op == Op::Flush };
+        let charge = Charge { parts, then_flush: is_forced || op == Op::Flush, ..Charge::FREE };
         Some(Taken::Job(charge, wire::reply(cookie, 0, &found)))
     }
 }

@@ -90,6 +90,31 @@ fn reads_that_the_kernel_has_cached_cost_nothing() {
     assert!(requests(&outcome, "read") <= 4, "{outcome:?}");
 }
 
+/// Two hundred pages apart from one another: a close leaves them in memory as on a disk, a sync
+/// writes all of them.
+#[test]
+fn a_close_writes_little_and_a_sync_all() {
+    for is_synced in [false, true] {
+        let Some(mut mounted) = Mounted::with(fast(), false, |path| {
+            fs::write(path.join("file"), vec![1; 2048 * KIB]).unwrap();
+        }) else {
+            return;
+        };
+        let path = mounted.path().join("file");
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        (0..200).for_each(|at| file.write_all_at(&[2; 4096], at * 8192).unwrap());
+        drop(file);
+        if is_synced {
+            File::open(&path).unwrap().sync_all().unwrap();
+        }
+        let outcome = mounted.stop();
+        let written = requests(&outcome, "write");
+        let expected = if is_synced { 200..=200 } else { 1..=20 };
+        assert!(expected.contains(&written), "{is_synced}: {outcome:?}");
+        assert_eq!(fs::read(&path).unwrap()[199 * 8192], 2);
+    }
+}
+
 #[test]
 fn the_kernel_reads_ahead_as_on_the_disk_below() {
     let Some(mut mounted) = Mounted::new(fast(), false) else { return };
