@@ -1,5 +1,6 @@
 //! Files that a command will write, checked before it begins: none replaces its own input, and none
-//! replaces a file that is not an older output of the same kind unless `--force` says so.
+//! replaces a file that is not an older output of the same kind unless `--force` says so. Those of a
+//! run, which takes minutes, have a directory to go to.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -91,11 +92,13 @@ impl Kind {
 struct Files<'a> {
     inputs: Vec<&'a Path>,
     outputs: Vec<(PathBuf, Kind)>,
+    /// Whose directories must be there.
+    placed: Vec<&'a Path>,
 }
 
 impl<'a> Files<'a> {
     fn of(inputs: impl IntoIterator<Item = &'a Path>) -> Self {
-        Self { inputs: inputs.into_iter().collect(), outputs: Vec::new() }
+        Self { inputs: inputs.into_iter().collect(), ..Self::default() }
     }
 
     fn and(mut self, kind: Kind, path: Option<&PathBuf>) -> Self {
@@ -103,12 +106,15 @@ impl<'a> Files<'a> {
         self
     }
 
-    fn watching(self, watching: &Watching) -> Self {
+    fn watching(mut self, watching: &'a Watching) -> Self {
+        let placed = [&watching.html, &watching.save];
+        self.placed.extend(placed.into_iter().flatten().map(PathBuf::as_path));
         self.and(Kind::Page, watching.html.as_ref()).and(Kind::Runs, watching.save.as_ref())
     }
 
     /// Files that begin with `PREFIX-`, as captures are written.
-    fn prefix(mut self, prefix: Option<&PathBuf>) -> Self {
+    fn prefix(mut self, prefix: Option<&'a PathBuf>) -> Self {
+        self.placed.extend(prefix.map(PathBuf::as_path));
         let Some((prefix, name)) = prefix.and_then(|prefix| Some((prefix, prefix.file_name()?)))
         else {
             return self;
@@ -210,6 +216,14 @@ fn trace_files(command: &TraceCommand) -> Files<'_> {
 /// Refuses a command one of whose outputs would destroy something.
 pub fn check(command: &Command, force: bool) -> anyhow::Result<()> {
     let files = files(command);
+    let folders = files.placed.iter().filter_map(|path| path.parent());
+    if let Some(folder) =
+        folders.into_iter().find(|folder| !folder.as_os_str().is_empty() && !folder.is_dir())
+    {
+        let folder = folder.display();
+        let hint = format!("make it first: mkdir -p '{folder}'");
+        return Err(Advice::error(format!("{folder}: no such directory"), hint));
+    }
     for (path, kind) in &files.outputs {
         if let Some(input) = files.inputs.iter().find(|input| is_same(input, path)) {
             return Err(Advice::error(

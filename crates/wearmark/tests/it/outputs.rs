@@ -41,3 +41,15 @@ fn a_foreign_file_is_never_advised_to_be_removed() {
     let ran = crate::program::run(dir.path(), &near);
     assert!(ran.err.contains("did you mean 'intel-p3700'?"), "{}", ran.err);
 }
+
+/// A run takes minutes: where its files cannot be written it does not begin.
+#[test]
+fn a_run_whose_files_have_no_directory_does_not_begin() {
+    let dir = place();
+    let run = ["oltp", "run", "db", "--dbms", "sqlite", "--workload", "commit"];
+    for [option, path] in [["--trace", "absent/mine"], ["--save", "absent/mine.json"]] {
+        let asked = [&run[..], &[option, path]].concat();
+        refused(dir.path(), &asked, "absent: no such directory");
+        assert!(!dir.path().join("db").exists(), "{option}");
+    }
+}
