@@ -1,6 +1,6 @@
 //! Files that a command will write, checked before it begins: none replaces its own input, and none
-//! replaces a file that is not an older output of the same kind unless `--force` says so. Those of a
-//! run, which takes minutes, have a directory to go to.
+//! replaces a file that is not an older output of the same kind unless `--force` says so. Those of
+//! a run, which takes minutes, have a directory to go to.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
