@@ -48,6 +48,9 @@ pub enum Capture {
     Database,
     /// That, and what the block layer does, where it can be seen.
     BlockLayer,
+    /// That, and what a capture of a server takes itself: the load goes on for some seconds after
+    /// the run, as predictions need it.
+    WithItsCost,
 }
 
 /// Runs the load on a database that exists, captures its I/O from the end of the warm-up on and
@@ -114,7 +117,7 @@ impl Layers {
             session.set_capture(self.capture >= Capture::Database);
             session.rebase();
         }
-        if self.capture == Capture::BlockLayer {
+        if self.capture >= Capture::BlockLayer {
             match capture::block::start(&self.directory) {
                 Ok(started) => self.block = Some(started),
                 Err(unavailable) => self.physical_unavailable = Some(unavailable.reason),

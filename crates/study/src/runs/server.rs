@@ -51,7 +51,8 @@ pub(super) fn make(
     }
     let codes = result.dataset.workload().codes();
     let mut seen = watch.finish(result.cpu.transactions, codes, &measured, &before);
-    if let Some(server) = instance.and_then(observed).filter(|_| !seen.transactions.is_empty()) {
+    let is_asked = capture == Capture::WithItsCost && !seen.transactions.is_empty();
+    if let Some(server) = instance.and_then(observed).filter(|_| is_asked) {
         let begin = || begin_capture(&server, capture);
         seen.server.capture_cost = capture_cost::measure(options, sink, &begin);
     }

@@ -88,7 +88,11 @@ pub fn one(
     let target = world
         .as_ref()
         .map_or_else(|| opened.target(), |world| Target::Simulated(Arc::clone(world)));
-    Ok(make(options, &target, capture(&arguments.watching), sink)?)
+    let capture = match capture(&arguments.watching) {
+        Capture::BlockLayer if arguments.trace.is_some() => Capture::WithItsCost,
+        other => other,
+    };
+    Ok(make(options, &target, capture, sink)?)
 }
 
 /// Why a world of one database has no file system of its own.
