@@ -148,11 +148,12 @@ impl Place {
         }
     }
 
-    fn release(&self, closed: &Node) {
+    fn release(&mut self, closed: &Node) {
         if let Some(layout) = &self.layout
             && closed.stat().is_ok_and(|stat| stat.st_nlink == 0)
         {
             layout.borrow_mut().remove(closed.id);
+            self.unwritten.removed(closed.id);
         }
     }
 

@@ -82,7 +82,9 @@ impl Unwritten {
             held.kept_since_ns = held.fresh.first().map_or(u64::MAX, |(_, at_ns)| *at_ns);
         }
         for (range, _) in std::mem::take(&mut held.fresh) {
-            self.bytes -= insert(&mut held.kept, range);
+            let covered = insert(&mut held.kept, range);
+            // Parts are whole blocks: the device may have written more than was counted.
+            self.bytes = self.bytes.saturating_sub(covered);
         }
     }
 
@@ -91,6 +93,12 @@ impl Unwritten {
         let Some(held) = self.files.remove(&file) else { return Writes::new() };
         let kept = held.kept.into_iter().map(|(begin, end)| (begin..end, now_ns));
         held.fresh.into_iter().chain(kept).collect()
+    }
+
+    /// The file is gone, and nothing of it needs to be written.
+    pub(super) fn removed(&mut self, file: FileId) {
+        let writes = self.synced(file, 0);
+        self.written(writes.iter().map(|(range, _)| range.end - range.start).sum());
     }
 
     /// What of one file the device is to be given because its time has come.
@@ -179,6 +187,29 @@ mod tests {
         assert_eq!(all.due(30_000_080_000), None);
         all.written(992 * PAGE);
         assert_eq!(all.bytes, 0);
+    }
+
+    /// Another file may get its number.
+    #[test]
+    fn nothing_is_left_of_a_file_that_is_removed() {
+        let mut all = Unwritten::default();
+        (0..20).for_each(|at| _ = all.holds(FILE, &page(2 * at), at));
+        all.closed(FILE);
+        (0..20).for_each(|at| _ = all.holds(FILE, &page(50 + 2 * at), at));
+        all.removed(FILE);
+        assert_eq!((all.bytes, all.due(u64::MAX)), (0, None));
+    }
+
+    /// More is written than was counted, since parts are whole blocks; the same range once more.
+    #[test]
+    fn what_is_counted_never_falls_below_nothing() {
+        let mut all = Unwritten::default();
+        for _ in 0..2 {
+            (0..9).for_each(|at| _ = all.holds(FILE, &(0..100), at));
+            all.written(4096);
+            all.closed(FILE);
+            assert!(all.bytes <= 100, "{}", all.bytes);
+        }
     }
 
     /// A log: one or two writes, a sync. A checkpoint: many writes, a sync.
