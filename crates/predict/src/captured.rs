@@ -99,6 +99,8 @@ pub struct Start {
     pub read_bytes: u32,
     /// Transactions and bytes of log likewise; empty where the server does not tell.
     pub log_bytes: Vec<(u64, u64)>,
+    /// Bytes that were written to fill new segments of the log before the measurement.
+    pub log_filled: u64,
     /// Reads of the disk by kind during the warm-up, in stretches that follow one another.
     pub by_kind: Vec<KindReads>,
 }

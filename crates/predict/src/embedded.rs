@@ -161,6 +161,7 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         reads: Vec::new(),
         read_bytes: 0,
         log_bytes: Vec::new(),
+        log_filled: 0,
         by_kind: Vec::new(),
     };
     let templates = if measured.count() == 0 { all.clone() } else { measured };

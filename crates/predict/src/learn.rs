@@ -282,7 +282,7 @@ fn path_cpu(captured: &Captured, facts: &LogFacts, path_ns: f64) -> f64 {
 
 fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -> Log {
     let segment_bytes = 16 << 20;
-    let ready = ready_at_start(captured, facts, segment_bytes);
+    let ready = ready_at_start(captured, facts);
     let fill = Fill { segment_bytes, chunk_bytes: 256 << 10, ready };
     Log {
         class,
@@ -300,15 +300,15 @@ fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -
 }
 
 /// Bytes of log that the captured load could write before it had to fill a segment: how far from
-/// its start the first fill that was seen lies, if every segment before it was filled, too.
-fn ready_at_start(captured: &Captured, facts: &LogFacts, segment_bytes: u64) -> u64 {
+/// its start the first fill of the measurement lies, less those of the warm-up.
+fn ready_at_start(captured: &Captured, facts: &LogFacts) -> u64 {
     let (Some(start), Some(fill_ns)) = (&captured.start, facts.first_fill_ns) else { return 0 };
     // The looks are evenly spaced over warm-up and measurement, of which the capture is.
     let whole_ns = u128::from((start.warmup_ns + start.measure_ns).max(1));
     let looks = start.log_bytes.len() as u128;
     let at = u128::from(start.warmup_ns + fill_ns) * looks / whole_ns;
     let seen = start.log_bytes.get(at as usize).or(start.log_bytes.last());
-    seen.map_or(0, |(_, bytes)| bytes % segment_bytes)
+    seen.map_or(0, |(_, bytes)| bytes.saturating_sub(start.log_filled))
 }
 
 /// Order entry on rows of warehouses and districts, and deliveries of a warehouse, which take

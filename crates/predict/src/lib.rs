@@ -43,6 +43,7 @@ pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use goal::Goal;
 pub use learn::{Learned, calibrate, learn};
+pub use log::log_filled;
 
 /// The example of the README is a test.
 #[cfg(doctest)]

@@ -44,17 +44,11 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
     let of = |op| Captured::of(logical, "log", op).filter(|&at| logical.len[at] < FILL_BYTES);
     let call = |op| quantile(of(op).map(|at| service[at]), UNDISTURBED);
     let mean_call = |op| mean(of(op).map(|at| service[at]));
-    // A segment is filled under another name, of which the capture may not know what it is.
-    let fills: Vec<usize> = ["log", "other"]
-        .into_iter()
-        .flat_map(|class| Captured::of(logical, class, Op::Write))
-        .filter(|&at| logical.len[at] >= FILL_BYTES)
-        .collect();
     LogFacts {
         flushes: of(Op::Flush).count() as u64,
         bytes: captured.log_bytes.unwrap_or_else(|| advance(logical)),
-        filled: fills.iter().map(|&at| u64::from(logical.len[at])).sum(),
-        first_fill_ns: fills.iter().map(|&at| logical.due[at]).min(),
+        filled: log_filled(logical),
+        first_fill_ns: fills(logical).map(|at| logical.due[at]).min(),
         call_ns: call(Op::Write) + call(Op::Flush),
         device: captured.physical.as_ref().and_then(|physical| {
             device_times(physical, |times| quantile(times.iter().copied(), UNDISTURBED))
@@ -65,6 +59,17 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
             .as_ref()
             .and_then(|physical| device_times(physical, |times| mean(times.iter().copied()))),
     }
+}
+
+/// Bytes that were written to fill new segments of the log, among a server's calls.
+pub fn log_filled(calls: &Trace) -> u64 {
+    fills(calls).map(|at| u64::from(calls.len[at])).sum()
+}
+
+/// A segment is filled under another name, of which the capture may not know what it is.
+fn fills(calls: &Trace) -> impl Iterator<Item = usize> {
+    let writes = ["log", "other"].into_iter().flat_map(|of| Captured::of(calls, of, Op::Write));
+    writes.filter(|&at| calls.len[at] >= FILL_BYTES)
 }
 
 /// How far the log's writes reached beyond one another: rewritten pages count once.

@@ -30,6 +30,9 @@ pub struct StartReads {
     /// Bytes of log since the start, at the same moments; empty where the server does not tell.
     #[serde(default)]
     pub log_bytes: Vec<u64>,
+    /// Bytes that were written to fill new segments of the log during the warm-up.
+    #[serde(default)]
+    pub log_filled: u64,
     /// Reads of the warm-up by kind of transaction.
     pub by_kind: Vec<KindReads>,
 }
@@ -100,6 +103,7 @@ impl StartWatch {
         {
             let looks = (time.as_millis() / INTERVAL.as_millis()) as usize;
             let of_disk = found.reads.get(looks.saturating_sub(1)).copied().unwrap_or(0);
+            found.log_filled = predict::log_filled(&logical.trace);
             found.by_kind = by_kind(logical, spans, kinds, of_disk);
         }
         Some(found)
