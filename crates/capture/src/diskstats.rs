@@ -19,6 +19,9 @@ pub struct DiskStats {
     pub reads: u64,
     /// Sectors of 512 bytes read.
     pub read_sectors: u64,
+    /// Milliseconds that reads took, each counted on its own.
+    #[serde(default)]
+    pub read_ms: u64,
     /// Writes completed.
     pub writes: u64,
     /// Sectors of 512 bytes written.
@@ -45,6 +48,7 @@ impl DiskStats {
         Ok(Self {
             reads: at(0),
             read_sectors: at(2),
+            read_ms: at(3),
             writes: at(4),
             write_sectors: at(6),
             busy_ms: at(9),
@@ -60,6 +64,7 @@ impl DiskStats {
         Self {
             reads: self.reads.saturating_sub(earlier.reads),
             read_sectors: self.read_sectors.saturating_sub(earlier.read_sectors),
+            read_ms: self.read_ms.saturating_sub(earlier.read_ms),
             writes: self.writes.saturating_sub(earlier.writes),
             write_sectors: self.write_sectors.saturating_sub(earlier.write_sectors),
             discards: self.discards.saturating_sub(earlier.discards),
@@ -121,6 +126,7 @@ mod tests {
         let expected = DiskStats {
             reads: 31879,
             read_sectors: 3_123_458,
+            read_ms: 31380,
             writes: 26861,
             write_sectors: 3_393_656,
             busy_ms: 6848,

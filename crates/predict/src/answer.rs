@@ -51,6 +51,8 @@ pub struct Question {
     pub speed: Option<f64>,
     /// Share of all processors that other programs ask for, 0 to 1.
     pub other_load: f64,
+    /// What other programs compute for each request to a device, as an emulator does, ns.
+    pub request_load_ns: u64,
     /// Whether commits are answered before they are durable.
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
@@ -190,6 +192,11 @@ fn setup(
         learned.leave_capture_out(&mut setup.templates);
     }
     setup.background.extend(others(question.other_load, setup.processors.count));
+    setup.background.extend((question.request_load_ns > 0).then(|| Background {
+        name: "for each request".to_owned(),
+        pace: Pace::Requests,
+        rounds: vec![vec![Step::Cpu(question.request_load_ns)]],
+    }));
     setup.seed = question.seed;
     setup
 }

@@ -109,7 +109,7 @@ impl Buffer {
         let mut own = self.of_steps.iter();
         for (kind, steps) in setup.templates.iter() {
             let stays = |step: &Step| match step {
-                Step::Read { .. } => {
+                Step::Read { .. } | Step::ReadAhead { .. } => {
                     let own = own.next().expect("a read of the templates is one of the capture");
                     own.is_none_or(|index| !answered[index as usize])
                 }
@@ -288,7 +288,7 @@ mod tests {
         setup.background[0].name = DATA_WRITES.to_owned();
         setup.background[0].pace = Pace::Transactions(10.0);
         let (larger, effect) = buffer.enlarge(&setup, 3 * PAGE);
-        let left = larger.templates.reads();
+        let left = larger.templates.reads().0;
         assert!(
             (4..=5).contains(&left),
             "the first two, the third, and one of another file: {left}"

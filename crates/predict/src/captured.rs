@@ -110,7 +110,7 @@ pub struct Start {
 pub struct KindReads {
     /// Transactions since the start, at the end of the stretch.
     pub upto: u64,
-    /// Transactions of each kind, and what the disk read for them.
+    /// Transactions of each kind, and the reads of the disk that they waited for.
     pub kinds: Vec<(u64, u64)>,
 }
 

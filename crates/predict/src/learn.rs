@@ -326,32 +326,55 @@ fn locks(captured: &Captured) -> Vec<LockClass> {
     }
 }
 
-/// Reads of data that reached the device, by transaction number: as many as the disk counted, the
-/// slowest calls; where the disk was not seen, those too slow for the page cache.
-fn device_reads(captured: &Captured) -> Vec<Vec<usize>> {
-    let mut found = vec![Vec::new(); captured.transactions.len() + 1];
+/// From how long on a read call has waited for the disk, whose mean read takes `disk_ns`, ns. A
+/// shorter one found its pages in the page cache: half of the disk's reads may be ahead of need.
+pub fn waits_from_ns(disk_ns: f64) -> u64 {
+    CACHED_READ_NS.min((disk_ns / 2.0) as u64)
+}
+
+/// Reads of data that reached the device.
+#[derive(Debug, Default)]
+struct DeviceReads {
+    /// By transaction number, the calls that made them.
+    calls: Vec<Vec<usize>>,
+    /// Calls that take no longer read ahead: nobody waited for the disk.
+    waits_from_ns: u64,
+    /// Mean size of a read ahead.
+    ahead_bytes: u32,
+}
+
+/// Reads of data that reached the device: as many as the disk counted, the slowest calls; where the
+/// disk was not seen, those too slow for the page cache.
+fn device_reads(captured: &Captured) -> DeviceReads {
+    let mut calls = vec![Vec::new(); captured.transactions.len() + 1];
     let logical = &captured.logical;
-    let Some((service, chains)) = logical.captured() else { return found };
-    let reads: Vec<usize> = (0..logical.count()).filter(|&at| logical.op[at] == Op::Read).collect();
-    let threshold = match &captured.physical {
-        _ if captured.system.is_direct() => 0,
-        None => CACHED_READ_NS,
+    let Some((service, chains)) = logical.captured() else { return DeviceReads::default() };
+    let mut reads: Vec<usize> =
+        (0..logical.count()).filter(|&at| logical.op[at] == Op::Read).collect();
+    let (mut waits, mut ahead_bytes) = (0, 0);
+    match &captured.physical {
+        _ if captured.system.is_direct() => {}
+        None => reads.retain(|&at| service[at] >= CACHED_READ_NS),
         Some(physical) => {
-            let of_disk = Captured::of(physical, "data", Op::Read).count();
-            let mut times: Vec<u64> = reads.iter().map(|&at| service[at]).collect();
-            times.sort_unstable_by(|a, b| b.cmp(a));
-            let slowest = of_disk.checked_sub(1).and_then(|last| times.get(last));
-            slowest
-                .or(times.last())
-                .map_or(u64::MAX, |ns| if of_disk == 0 { u64::MAX } else { *ns })
+            let of_disk: Vec<usize> = Captured::of(physical, "data", Op::Read).collect();
+            let times = physical.service.as_deref().unwrap_or(&[]);
+            waits = waits_from_ns(mean(of_disk.iter().map(|&at| times[at])));
+            reads.sort_by_key(|&at| std::cmp::Reverse(service[at]));
+            reads.truncate(of_disk.len());
+            let ahead = reads.partition_point(|&at| service[at] >= waits);
+            let own: u64 = reads[..ahead].iter().map(|&at| u64::from(logical.len[at])).sum();
+            let all: u64 = of_disk.iter().map(|&at| u64::from(physical.len[at])).sum();
+            let each = all.saturating_sub(own) / (reads.len() - ahead).max(1) as u64;
+            ahead_bytes = each.next_multiple_of(4096).clamp(4096, 1 << 20) as u32;
+            reads.sort_unstable();
         }
-    };
-    for at in reads.into_iter().filter(|&at| service[at] >= threshold) {
-        if let Some(own) = found.get_mut(chains.transaction[at] as usize) {
+    }
+    for at in reads {
+        if let Some(own) = calls.get_mut(chains.transaction[at] as usize) {
             own.push(at);
         }
     }
-    found
+    DeviceReads { calls, waits_from_ns: waits, ahead_bytes }
 }
 
 fn templates(
@@ -394,9 +417,9 @@ fn templates(
             turns: one.turns.max(1),
             log_bytes: kind.writes.then_some(log_bytes),
             locks: lock_steps(captured, &kind.name),
-            reads: reads.get(index + 1).map_or(&[][..], Vec::as_slice),
+            reads: reads.calls.get(index + 1).map_or(&[][..], Vec::as_slice),
         };
-        templates.push(one.kind, &sample.steps(captured, data_class));
+        templates.push(one.kind, &sample.steps(captured, data_class, &reads));
         if let (Some(buffer), Some(places)) = (&mut buffer, &places) {
             buffer.of_steps.extend(sample.reads.iter().map(|at| places.get(at).copied()));
         }
@@ -477,8 +500,9 @@ impl Sample<'_> {
     /// hand-over back; the commit is in the last one, after which the client takes the answer,
     /// while the server goes on for what it computes besides. A hand-over takes no time itself: it
     /// gives the processor away and asks for one anew.
-    fn steps(&self, captured: &Captured, data_class: u16) -> Vec<Step> {
+    fn steps(&self, captured: &Captured, data_class: u16, from_disk: &DeviceReads) -> Vec<Step> {
         let logical = &captured.logical;
+        let service = logical.service.as_deref().unwrap_or(&[]);
         let turns = f64::from(self.turns);
         // The client computes before, between and after the turns.
         let client = (self.client_ns / (turns + 1.0)) as u64;
@@ -505,7 +529,11 @@ impl Sample<'_> {
                     data_class
                 };
                 let (bytes, offset) = (logical.len[at], logical.offset[at]);
-                steps.push(Step::Read { class, bytes, offset });
+                steps.push(if service[at] >= from_disk.waits_from_ns {
+                    Step::Read { class, bytes, offset }
+                } else {
+                    Step::ReadAhead { class, bytes: from_disk.ahead_bytes, offset }
+                });
             }
             if let Some(bytes) = self.log_bytes.filter(|_| turn + 1 == self.turns) {
                 steps.extend([Step::Insert(bytes), Step::Commit]);

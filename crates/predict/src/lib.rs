@@ -42,7 +42,7 @@ pub use captured::{
 pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use goal::Goal;
-pub use learn::{Learned, calibrate, learn};
+pub use learn::{Learned, calibrate, learn, waits_from_ns};
 pub use log::log_filled;
 
 /// The example of the README is a test.

@@ -159,6 +159,25 @@ fn other_programs_take_their_share_of_the_processors() {
     assert!(left > 0.82, "{left}: slower processors would leave three quarters");
 }
 
+/// What emulators compute for its requests is hardly felt by one terminal, which waits for the
+/// device then and finds the other of two processors idle. Eight keep both processors busy.
+#[test]
+fn what_an_emulator_computes_is_felt_by_many_alone() {
+    let mut learned = learn(&captured()).unwrap();
+    learned.setup = without_path(&learned);
+    learned.setup.processors.switching = sim::transactions::Switching::default();
+    let per_s = |terminals, request_load_ns| {
+        let question =
+            Question { terminals: Some(terminals), request_load_ns, ..Question::default() };
+        let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
+        predict(&learned, &question, "none", &make).unwrap().per_min / 60.0
+    };
+    let left = per_s(1, 50_000) / per_s(1, 0);
+    assert!(left > 0.95, "{left}");
+    let left = per_s(8, 100_000) / per_s(8, 0);
+    assert!((0.7..0.9).contains(&left), "{left}");
+}
+
 /// A path that calibration made shorter is still in the accounts.
 #[test]
 fn the_source_computes_what_was_captured_whatever_its_path() {
@@ -371,6 +390,38 @@ fn reads_that_the_disk_served_are_kept() {
     let reads =
         |steps: &[Step]| steps.iter().filter(|step| matches!(step, Step::Read { .. })).count();
     assert!(learned.setup.templates.iter().all(|(_, steps)| reads(steps) == 1));
+}
+
+/// The disk serves two reads per transaction, of which one finds its page in the page cache.
+#[test]
+fn what_the_disk_reads_ahead_is_not_waited_for() {
+    let mut ahead = captured();
+    let physical = ahead.physical.as_mut().unwrap();
+    for number in 0..2_000u64 {
+        let read = request(1_000_000 + number, Op::Read, 12 << 10, 0, number << 20);
+        physical.push_captured(read, Nanos(150 * US), 0, 0);
+    }
+    for number in 0..1_000u64 {
+        let read = |at| request(1_000_000 + at, Op::Read, 8192, 0, number << 20);
+        for (at, us) in [(2 * number, 6), (2 * number + 1, 170)] {
+            ahead.logical.push_captured(read(at), Nanos(us * US), 0, number as u32 + 1);
+        }
+    }
+    let templates = learn(&ahead).unwrap().setup.templates;
+    assert_eq!(templates.reads(), (1_000, 1_000));
+    // The disk read 24 MiB, calls that waited asked for 8 of them.
+    let bytes = |(_, steps): (u16, &[Step])| {
+        steps.iter().find_map(|step| match step {
+            Step::ReadAhead { bytes, .. } => Some(*bytes),
+            _ => None,
+        })
+    };
+    assert!(templates.iter().all(|one| bytes(one) == Some(16 << 10)));
+    // A disk that answers in 10 us is waited for in calls as short as those.
+    for time in ahead.physical.as_mut().unwrap().service.as_mut().unwrap().iter_mut() {
+        *time = 10 * US;
+    }
+    assert_eq!(learn(&ahead).unwrap().setup.templates.reads(), (2_000, 0));
 }
 
 /// The accounts have 260 us per transaction, of which 130 + 15 are the commit's; its client waits

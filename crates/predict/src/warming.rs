@@ -17,8 +17,10 @@ const GROWTH: f64 = 1.1;
 /// What is read beyond the reads of the templates.
 pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> Option<Warming> {
     let start = captured.start.as_ref()?;
-    let usual = templates.reads() as f64 / templates.count().max(1) as f64;
-    let mut extra_reads = Vec::new();
+    let of_templates = |reads: usize| reads as f64 / templates.count().max(1) as f64;
+    let (waited, ahead) = templates.reads();
+    let (usual, usual_ahead) = (of_templates(waited), of_templates(ahead));
+    let (mut extra_reads, mut extra_ahead) = (Vec::new(), Vec::new());
     let (mut from, mut before) = (0u64, 0u64);
     for &(transactions, reads) in &start.reads {
         let least = (from + STRETCH).max((from as f64 * GROWTH) as u64);
@@ -26,18 +28,27 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
             continue;
         }
         let each = (reads - before) as f64 / (transactions - from) as f64;
-        extra_reads.push((transactions, (each - usual).max(0.0)));
+        let waited = waited_for(start, from).unwrap_or(match usual + usual_ahead {
+            0.0 => 1.0,
+            all => usual / all,
+        });
+        extra_reads.push((transactions, (each * waited - usual).max(0.0)));
+        extra_ahead.push((transactions, (each * (1.0 - waited) - usual_ahead).max(0.0)));
         (from, before) = (transactions, reads);
     }
     // What is left at the end is the spread of the templates, not a cache that fills.
-    while extra_reads.last().is_some_and(|(_, extra)| *extra < 0.1 * usual + 0.01) {
-        extra_reads.pop();
+    for (curve, usual) in [(&mut extra_reads, usual), (&mut extra_ahead, usual_ahead)] {
+        while curve.last().is_some_and(|(_, extra)| *extra < 0.1 * usual + 0.01) {
+            curve.pop();
+        }
     }
     let bytes = start.read_bytes.max(512);
     let by_kind = by_kind(start, templates, captured.kinds.len());
     let log = log(start);
-    (!extra_reads.is_empty() || !log.is_empty()).then(|| Warming {
+    let is_empty = extra_reads.is_empty() && extra_ahead.is_empty() && log.is_empty();
+    (!is_empty).then(|| Warming {
         extra_reads,
+        extra_ahead,
         by_kind,
         class,
         bytes,
@@ -46,12 +57,32 @@ pub(crate) fn learn(captured: &Captured, templates: &Templates, class: u16) -> O
     })
 }
 
+/// The part of the disk's reads that transactions waited for where number `number` began; `None`
+/// after the warm-up, of which the calls were seen.
+fn waited_for(start: &Start, number: u64) -> Option<f64> {
+    let at = start.by_kind.partition_point(|stretch| stretch.upto <= number);
+    let stretch = start.by_kind.get(at)?;
+    let from = at.checked_sub(1).map_or(0, |before| start.by_kind[before].upto);
+    let sum = |of: fn(&(u64, u64)) -> u64| stretch.kinds.iter().map(of).sum::<u64>() as f64;
+    let waited = sum(|one| one.1) / sum(|one| one.0).max(1.0);
+    let so_far = |number: u64| {
+        let at = start.reads.partition_point(|(transactions, _)| *transactions < number);
+        let (later, reads) = *start.reads.get(at).or(start.reads.last())?;
+        let (first, before) = at.checked_sub(1).map_or((0, 0), |at| start.reads[at]);
+        let part = (number - first.min(number)) as f64 / (later - first).max(1) as f64;
+        Some(before as f64 + (reads - before) as f64 * part.min(1.0))
+    };
+    let reads = (so_far(stretch.upto)? - so_far(from)?) / (stretch.upto - from).max(1) as f64;
+    (reads > 0.0).then(|| (waited / reads).min(1.0))
+}
+
 /// The same where transactions touch this share of the data that they touched, above 1 more of it,
 /// evenly: `R(n)` reads of `n` transactions become `share R(n / share)`, since each part of the
 /// data fills its caches on its own.
 pub(crate) fn of_share(warming: &Warming, share: f64) -> Warming {
     Warming {
         extra_reads: stretched(&warming.extra_reads, share),
+        extra_ahead: stretched(&warming.extra_ahead, share),
         by_kind: stretched(&warming.by_kind, share),
         log: stretched(&warming.log, share),
         ..warming.clone()
@@ -138,6 +169,7 @@ mod tests {
     fn less_data_are_in_caches_sooner() {
         let whole = Warming {
             extra_reads: vec![(100, 3.0), (101, 2.0), (200, 1.0)],
+            extra_ahead: vec![(100, 0.5)],
             by_kind: vec![(80, vec![1.0]), (u64::MAX, vec![2.0])],
             class: 0,
             bytes: 8192,
@@ -146,6 +178,7 @@ mod tests {
         };
         let half = of_share(&whole, 0.5);
         assert_eq!(half.extra_reads, [(50, 3.0), (51, 2.0), (100, 1.0)]);
+        assert_eq!(half.extra_ahead, [(50, 0.5)]);
         assert_eq!(half.log, [(5, 4.0), (15, 1.5)]);
         assert_eq!(half.by_kind[0], (40, vec![1.0]));
         let tenth = of_share(&whole, 0.1);

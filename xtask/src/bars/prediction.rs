@@ -27,8 +27,8 @@ const OTHER_TERMINALS: [[&str; 2]; 2] = [["1", "20"], ["20", "1"]];
 /// Figures by name.
 type Figures = BTreeMap<String, f64>;
 
-/// Predicts for the profile of this name, beside emulators that use this share of the processors.
-type Ask<'a> = dyn Fn(&str, f64) -> anyhow::Result<Figures> + 'a;
+/// Predicts for the profile of this name, beside the emulators of a place.
+type Ask<'a> = dyn Fn(&str, &Value) -> anyhow::Result<Figures> + 'a;
 
 /// Sizes of relative errors, %.
 #[derive(Default)]
@@ -95,14 +95,15 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                 cells(sitting, &name, &result, &mut errors.by_true);
                 let captured = newest(&folder)?.join("captured").to_string_lossy().into_owned();
                 let run = Ran { captured, result };
-                let ask = |profile: &str, share: f64| match system {
+                let ask = |profile: &str, place: &Value| match system {
                     // As its true profiles are asked: the engine itself, on files in virtual time.
                     "sqlite" => {
-                        let place = folder.join(load).to_string_lossy().into_owned();
-                        let load = [&[&*place, "--workload", load], scale].concat();
+                        let dir = folder.join(load).to_string_lossy().into_owned();
+                        let load = [&[&*dir, "--workload", load], scale].concat();
+                        let share = of_runs(place, "emulator_share");
                         by_engine(&program, &load, (profile, share), terminals)
                     }
-                    _ => predicted(&program, &run.captured, (profile, share), terminals),
+                    _ => predicted(&program, &run.captured, (profile, place), terminals),
                 };
                 by_fits(sitting, &name, &run, (&fits, &ask), &mut errors.by_fits)?;
                 ran.insert(terminals, run);
@@ -138,7 +139,7 @@ fn other_terminals(
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
         let device = text(&place["profile"]);
-        let found = predicted(program, &from.captured, (device, emulator_share(place)), to)?;
+        let found = predicted(program, &from.captured, (device, place), to)?;
         let measured = measured(place);
         let error = (found[RATE] / median(measured[RATE].clone()) - 1.0) * 100.0;
         errors.other_terminals.push(error.abs());
@@ -158,7 +159,7 @@ fn by_fits(
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
         let device = short(text(&place["profile"]));
-        let found = ask(&fits[device].to_string_lossy(), emulator_share(place))?;
+        let found = ask(&fits[device].to_string_lossy(), place)?;
         let measured = measured(place);
         for (figure, predicted) in found {
             let Some(middle) = measured.get(&figure).cloned().map(median) else { continue };
@@ -210,22 +211,22 @@ fn emulated(run: &Ran) -> impl Iterator<Item = &Value> {
     places.filter(|place| !text(&place["profile"]).is_empty())
 }
 
-/// The share of the processors that emulators used in the runs at a place: it is not the load's.
-fn emulator_share(place: &Value) -> f64 {
+/// What emulators took of the processors in the runs at a place: it is not the load's.
+fn of_runs(place: &Value, figure: &str) -> f64 {
     let runs = place["runs"].as_array().into_iter().flatten();
-    let shares: Vec<f64> = runs.filter_map(|run| run["emulator_share"].as_f64()).collect();
-    shares.iter().sum::<f64>() / shares.len().max(1) as f64
+    let each: Vec<f64> = runs.filter_map(|run| run[figure].as_f64()).collect();
+    each.iter().sum::<f64>() / each.len().max(1) as f64
 }
 
-/// What a capture predicts for a device and this many terminals.
+/// What a capture predicts for a device and this many terminals, beside the emulators of a place.
 fn predicted(
     program: &Path,
     captured: &str,
-    (device, share): (&str, f64),
+    (device, place): (&str, &Value),
     terminals: &str,
 ) -> anyhow::Result<Figures> {
-    let share = share.to_string();
-    let asked = ["--on", device, "--users", terminals, "--cold", "--other-load", &share];
+    let load = format!("{:.0}ns", of_runs(place, "emulator_ns"));
+    let asked = ["--on", device, "--users", terminals, "--cold", "--request-load", &load];
     let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
     let (printed, _) = timed(program, &words)?;
     let printed: Value = serde_json::from_str(&printed)?;

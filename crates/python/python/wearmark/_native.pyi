@@ -206,6 +206,7 @@ def predict(
     processors: int | None = None,
     speed: float | None = None,
     other_load: float = 0.0,
+    request_load_ns: int = 0,
     commit_waits: bool = True,
     cold: bool = False,
     log_on: str | Profile | None = None,

@@ -72,8 +72,8 @@ pub(super) struct Actor {
     pub(super) behind_ns: u64,
     pub(super) waits: Waits,
     pub(super) keys: Vec<u32>,
-    /// Reads that it makes because caches are empty still.
-    pub(super) extra_reads: u32,
+    /// Reads that it makes because caches are empty still: waited for, and ahead.
+    pub(super) extra_reads: (u32, u32),
     /// Factor on what it writes to the log, for the same reason.
     pub(super) log: f64,
 }
@@ -307,14 +307,23 @@ impl<'a> Engine<'a> {
         let actor = &mut self.actors[id as usize];
         let step = (actor.at < actor.end).then(|| self.steps[actor.at as usize]);
         // Rows are locked before most pages are read; what is read is read before the commit.
-        if actor.extra_reads > 0 && step.is_none_or(Step::ends_work) {
-            actor.extra_reads -= 1;
-            self.extra_read(id);
-            return Next::Wait;
+        if step.is_none_or(Step::ends_work) {
+            let (waited, ahead) = std::mem::take(&mut actor.extra_reads);
+            for _ in 0..ahead {
+                let (of, at) = self.extra_read();
+                self.send(of, at);
+            }
+            if waited > 0 {
+                self.actors[id as usize].extra_reads.0 = waited - 1;
+                let (of, at) = self.extra_read();
+                self.issue(id, Wait::Read, of, at);
+                return Next::Wait;
+            }
         }
         let Some(step) = step else {
             return if self.ended(id) { Next::On } else { Next::Wait };
         };
+        let actor = &mut self.actors[id as usize];
         actor.at += 1;
         match step {
             Step::Cpu(ns) | Step::Ask(ns) => {
@@ -343,11 +352,11 @@ impl<'a> Engine<'a> {
                 self.issue(id, Wait::Write, (class, Op::Write), (bytes, offset));
                 return Next::Wait;
             }
+            Step::ReadAhead { class, bytes, offset } => {
+                self.send((class, Op::Read), (bytes, offset));
+            }
             Step::Send { class, bytes, offset } => {
-                let path_ns = self.setup.classes[usize::from(class)].path.write.draw(&mut self.rng);
-                let ask = Ask { class, op: Op::Write, bytes, offset, path_ns };
-                let of = &self.setup.classes[usize::from(class)];
-                self.storage.send(ask, of, self.now, &mut self.events);
+                self.send((class, Op::Write), (bytes, offset));
             }
             Step::Flush { class } => {
                 self.issue(id, Wait::Write, (class, Op::Flush), (0, 0));
@@ -363,32 +372,40 @@ impl<'a> Engine<'a> {
         Next::On
     }
 
-    /// Reads something that a full cache would hold.
-    fn extra_read(&mut self, id: u32) {
+    /// A read of something that a full cache would hold.
+    fn extra_read(&mut self) -> ((u16, Op), (u32, u64)) {
         let warming = self.setup.warming.as_ref().expect("only then there are extra reads");
         let bytes = warming.bytes;
         let places = (warming.span / u64::from(bytes)).max(1);
         let offset = self.rng.below(places) * u64::from(bytes);
-        self.issue(id, Wait::Read, (warming.class, Op::Read), (bytes, offset));
+        ((warming.class, Op::Read), (bytes, offset))
     }
 
-    pub(super) fn issue(
-        &mut self,
-        id: u32,
-        wait: Wait,
-        (class, op): (u16, Op),
-        (bytes, offset): (u32, u64),
-    ) {
+    /// Issues a request that the actor waits for.
+    pub(super) fn issue(&mut self, id: u32, wait: Wait, of: (u16, Op), at: (u32, u64)) {
         self.actors[id as usize].wait = wait as usize;
-        let of = &self.setup.classes[usize::from(class)];
+        let ask = self.request(of, at);
+        let class = &self.setup.classes[usize::from(ask.class)];
+        self.storage.issue((id, ask), class, self.now, &mut self.events);
+    }
+
+    /// Issues a request that nobody waits for.
+    fn send(&mut self, of: (u16, Op), at: (u32, u64)) {
+        let ask = self.request(of, at);
+        let class = &self.setup.classes[usize::from(ask.class)];
+        self.storage.send(ask, class, self.now, &mut self.events);
+    }
+
+    fn request(&mut self, (class, op): (u16, Op), (bytes, offset): (u32, u64)) -> Ask {
+        let path = &self.setup.classes[usize::from(class)].path;
         let path = match op {
-            Op::Read => &of.path.read,
-            Op::Flush => &of.path.flush,
-            Op::Write | Op::Trim => &of.path.write,
+            Op::Read => &path.read,
+            Op::Flush => &path.flush,
+            Op::Write | Op::Trim => &path.write,
         };
         let path_ns = path.draw(&mut self.rng);
-        let ask = Ask { class, op, bytes, offset, path_ns };
-        self.storage.issue((id, ask), of, self.now, &mut self.events);
+        self.owe(|pace| f64::from(u8::from(matches!(pace, Pace::Requests))));
+        Ask { class, op, bytes, offset, path_ns }
     }
 
     fn finish(self) -> TransactionOutcome {

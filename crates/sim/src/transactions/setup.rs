@@ -282,6 +282,8 @@ pub struct Warming {
     /// Up to which transaction, counted from the start, each of them reads so much more than its
     /// template does; rising. Beyond the last one caches are full.
     pub extra_reads: Vec<(u64, f64)>,
+    /// Likewise, reads ahead that nobody waits for.
+    pub extra_ahead: Vec<(u64, f64)>,
     /// Up to which transaction, and until then by kind: its share of these reads over that of a
     /// mean transaction; rising. Beyond the last one, all kinds read alike.
     pub by_kind: Vec<(u64, Vec<f64>)>,
@@ -298,13 +300,17 @@ pub struct Warming {
 }
 
 impl Warming {
-    /// Reads that transaction number `number` makes beyond its template's, on average.
-    pub(super) fn extra(&self, number: u64, kind: u16) -> f64 {
-        let at = self.extra_reads.partition_point(|(upto, _)| *upto <= number);
-        let mean = self.extra_reads.get(at).map_or(0.0, |(_, reads)| *reads);
+    /// Reads that transaction number `number` makes beyond its template's, on average: those that
+    /// it waits for, and those ahead.
+    pub(super) fn extra(&self, number: u64, kind: u16) -> (f64, f64) {
+        let mean = |curve: &[(u64, f64)]| {
+            let at = curve.partition_point(|(upto, _)| *upto <= number);
+            curve.get(at).map_or(0.0, |(_, reads)| *reads)
+        };
         let at = self.by_kind.partition_point(|(upto, _)| *upto <= number);
         let share = self.by_kind.get(at).and_then(|(_, kinds)| kinds.get(usize::from(kind)));
-        mean * share.copied().unwrap_or(1.0)
+        let share = share.copied().unwrap_or(1.0);
+        (mean(&self.extra_reads) * share, mean(&self.extra_ahead) * share)
     }
 
     /// Factor on the log of transaction number `number`.
@@ -314,13 +320,12 @@ impl Warming {
     }
 
     fn check(&self, classes: usize, kinds: usize) -> Result<(), Error> {
-        let rises = self.extra_reads.windows(2).all(|pair| pair[0].0 < pair[1].0)
-            && self.log.windows(2).all(|pair| pair[0].0 < pair[1].0)
+        let curves = [&self.extra_reads, &self.extra_ahead, &self.log];
+        let rises = curves.iter().all(|curve| curve.windows(2).all(|pair| pair[0].0 < pair[1].0))
             && self.by_kind.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let means = self.extra_reads.iter().map(|(_, reads)| reads);
+        let means = curves.iter().flat_map(|curve| curve.iter().map(|(_, each)| each));
         let shares = self.by_kind.iter().flat_map(|(_, shares)| shares);
-        let factors = self.log.iter().map(|(_, factor)| factor);
-        let sound = means.chain(shares).chain(factors).all(|each| each.is_finite() && *each >= 0.0)
+        let sound = means.chain(shares).all(|each| each.is_finite() && *each >= 0.0)
             && self.by_kind.iter().all(|(_, shares)| shares.len() == kinds);
         if usize::from(self.class) >= classes || self.bytes == 0 || !rises || !sound {
             return Err(Error::Setup("caches fill in a way that cannot be".to_owned()));
@@ -348,6 +353,8 @@ pub enum Pace {
     Every(u64),
     /// After this many transactions have ended.
     Transactions(f64),
+    /// With every request to a device, one at a time.
+    Requests,
 }
 
 /// How long it is simulated.
@@ -433,9 +440,10 @@ impl Setup {
         let mut last = None;
         for step in steps {
             let class = match *step {
-                Step::Read { class, .. } | Step::Write { class, .. } | Step::Flush { class } => {
-                    class
-                }
+                Step::Read { class, .. }
+                | Step::ReadAhead { class, .. }
+                | Step::Write { class, .. }
+                | Step::Flush { class } => class,
                 // Transactions may lock, background tasks may not wait.
                 Step::Send { class, .. } if !may_lock => class,
                 Step::Send { .. } => {

@@ -27,6 +27,16 @@ pub enum Step {
         /// Offset in the address space of the class.
         offset: u64,
     },
+    /// Reads from the device of a file class and goes on at once, as the kernel does for pages
+    /// that it reads ahead.
+    ReadAhead {
+        /// Index of the file class.
+        class: u16,
+        /// Bytes.
+        bytes: u32,
+        /// Offset in the address space of the class.
+        offset: u64,
+    },
     /// Writes to the device of a file class and waits for it.
     Write {
         /// Index of the file class.
@@ -73,6 +83,7 @@ impl Step {
             Self::Read { .. } | Self::Write { .. } | Self::Flush { .. } | Self::Commit => true,
             Self::Lock(_)
             | Self::Insert(_)
+            | Self::ReadAhead { .. }
             | Self::Send { .. }
             | Self::Behind(_)
             | Self::Checkpoint => false,
@@ -173,9 +184,13 @@ impl Templates {
         self.each.len()
     }
 
-    /// Reads of all samples together.
-    pub fn reads(&self) -> usize {
-        self.steps.iter().filter(|step| matches!(step, Step::Read { .. })).count()
+    /// Reads of all samples together: those that are waited for, and those ahead.
+    pub fn reads(&self) -> (usize, usize) {
+        let count = |of: fn(&Step) -> bool| self.steps.iter().filter(|step| of(step)).count();
+        (
+            count(|step| matches!(step, Step::Read { .. })),
+            count(|step| matches!(step, Step::ReadAhead { .. })),
+        )
     }
 
     /// The kind and the steps of each sample.

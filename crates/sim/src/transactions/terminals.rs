@@ -38,16 +38,19 @@ impl Engine<'_> {
             None => self.desk.idles(id),
         }
         self.serve();
+        self.owe(|pace| if let Pace::Transactions(each) = pace { 1.0 / each } else { 0.0 });
+        next.is_some()
+    }
+
+    /// Background tasks owe so much of a round more, by their pace.
+    pub(super) fn owe(&mut self, more: impl Fn(Pace) -> f64) {
         for (task, of) in (0u32..).zip(&mut self.tasks) {
-            if let Pace::Transactions(each) = of.pace {
-                of.owed += 1.0 / each;
-                if of.owed >= 1.0 && !of.active {
-                    of.active = true;
-                    self.events.push(self.now, What::Round(task));
-                }
+            of.owed += more(of.pace);
+            if of.owed >= 1.0 && !of.active {
+                of.active = true;
+                self.events.push(self.now, What::Round(task));
             }
         }
-        next.is_some()
     }
 
     /// A terminal thinks, then asks for its next transaction.
@@ -98,8 +101,8 @@ impl Engine<'_> {
         actor.waits = Waits::default();
         actor.waits[Wait::Terminal] = self.now - at;
         if let Some(warming) = &self.setup.warming {
-            let mean = warming.extra(number, template.kind);
-            actor.extra_reads = self.rng.poisson(mean);
+            let (waited, ahead) = warming.extra(number, template.kind);
+            actor.extra_reads = (self.rng.poisson(waited), self.rng.poisson(ahead));
             actor.log = warming.log(number);
         }
     }
@@ -132,10 +135,10 @@ impl Engine<'_> {
             Pace::Every(ns) => {
                 self.events.push((self.now / ns + 1) * ns, What::Round(index));
             }
-            Pace::Transactions(_) if task.owed >= 1.0 => {
+            Pace::Transactions(_) | Pace::Requests if task.owed >= 1.0 => {
                 self.events.push(self.now, What::Round(index));
             }
-            Pace::Transactions(_) => task.active = false,
+            Pace::Transactions(_) | Pace::Requests => task.active = false,
         }
     }
 }

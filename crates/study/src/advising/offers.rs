@@ -298,6 +298,7 @@ mod tests {
             io: Vec::new(),
             lateness_us_p99: None,
             emulator_share: None,
+            emulator_ns: None,
             warnings: Vec::new(),
         };
         let place = Place {

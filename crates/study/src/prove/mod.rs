@@ -96,6 +96,9 @@ pub struct Run {
     /// Share of the machine's processors that the emulator used, which a real device leaves to the
     /// load.
     pub emulator_share: Option<f64>,
+    /// The same for each request, ns.
+    #[serde(default)]
+    pub emulator_ns: Option<f64>,
     /// What makes the run suspect.
     pub warnings: Vec<Warning>,
 }
@@ -245,6 +248,12 @@ impl Place {
         (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
     }
 
+    /// What emulators computed for each request, ns, the mean over the runs.
+    pub(crate) fn emulator_ns(&self) -> Option<f64> {
+        let each: Vec<f64> = self.runs.iter().filter_map(|run| run.emulator_ns).collect();
+        (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
+    }
+
     /// Every figure of the place.
     pub fn compared(&self) -> Vec<Compared> {
         let mut found = Vec::new();
@@ -298,7 +307,9 @@ impl Figures {
 
 /// What is kept of a run; `emulated` are its devices.
 pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Run {
-    let transactions = (result.transactions_per_s * (result.measured_s + result.warmup_s)).max(1.0);
+    // Devices count from the beginning of the warm-up, in which there are fewer transactions.
+    let all: u64 = result.series.transactions.iter().map(|count| u64::from(*count)).sum();
+    let transactions = all.max(1) as f64;
     let io = emulated.iter().flat_map(|served| &served.ops).map(|op| DeviceIo {
         op: op.op.clone(),
         requests: op.requests as f64 / transactions,
@@ -313,6 +324,7 @@ pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Ru
         io,
         lateness_us_p99: emulated.iter().map(|served| served.lateness_us_p99).reduce(f64::max),
         emulator_share: emulated.iter().map(|served| served.cpu_share).reduce(f64::max),
+        emulator_ns: emulated.iter().map(|served| served.cpu_ns_per_request).reduce(f64::max),
         warnings,
     }
 }

@@ -17,17 +17,17 @@ use crate::profiles::read_device;
 /// # Errors
 /// A capture or a profile that cannot be read, or that nothing can be predicted from.
 pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Error> {
-    beside(prefix, place, 0.0)
+    beside(prefix, place, 0)
 }
 
-/// The same where other programs ask for this share of the processors.
+/// The same where an emulator computes this long for each request, ns.
 ///
 /// # Errors
 /// As [`at`].
 pub(super) fn beside(
     prefix: &Path,
     place: &Place,
-    other_load: f64,
+    request_load_ns: u64,
 ) -> Result<Option<Predicted>, Error> {
     let run = read_run(prefix)?;
     if place.profile.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn beside(
     }
     // As it is measured: from empty caches and for as long, where that was seen.
     let from_start = run.server.is_none_or(|server| server.start.is_some());
-    let question = Question { from_start, other_load, ..Question::default() };
+    let question = Question { from_start, request_load_ns, ..Question::default() };
     in_virtual_time(prefix, place, question)
 }
 

@@ -48,6 +48,9 @@ pub(crate) struct Served {
     /// Share of the machine's processors that its emulator used.
     #[serde(default)]
     pub(super) cpu_share: f64,
+    /// The same for each request, ns.
+    #[serde(default)]
+    pub(super) cpu_ns_per_request: f64,
 }
 
 /// Requests of one kind.
@@ -64,6 +67,7 @@ struct Printed {
     devices: Vec<Served>,
     warnings: Vec<Warning>,
     cpu_share: f64,
+    cpu_ns_per_request: f64,
 }
 
 /// How a step tells how far it is and hears that it should stop.
@@ -364,8 +368,8 @@ impl<'a> Workshop<'a> {
         }))
     }
 
-    /// The same beside emulators that use their share of the processors, where they ran. In virtual
-    /// time an engine's system calls compute nothing, so its processors are slower by that share.
+    /// The same beside emulators, where they ran: those compute for each request. In virtual time
+    /// an engine's system calls compute nothing, so its processors are slower by their share.
     pub(crate) fn beside_emulator(
         &self,
         place: &Place,
@@ -375,8 +379,9 @@ impl<'a> Workshop<'a> {
             Some(share) if self.can_be_run_in_virtual_time(place) => {
                 self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)
             }
-            Some(share) => {
-                let found = super::predict::beside(&self.captured(), place, share)?;
+            Some(_) => {
+                let each_ns = place.emulator_ns().unwrap_or(0.0);
+                let found = super::predict::beside(&self.captured(), place, each_ns as u64)?;
                 Ok(found.map(|found| found.figures))
             }
             None => Ok(None),
@@ -482,6 +487,7 @@ impl<'a> Workshop<'a> {
         if let Some(first) = devices.first_mut() {
             first.warnings = printed.warnings;
             first.cpu_share = printed.cpu_share;
+            first.cpu_ns_per_request = printed.cpu_ns_per_request;
         }
         Ok(devices)
     }

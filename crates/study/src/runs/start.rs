@@ -27,6 +27,9 @@ pub struct StartReads {
     pub reads: Vec<u64>,
     /// Their bytes.
     pub read_bytes: Vec<u64>,
+    /// How long they took, summed, ms.
+    #[serde(default)]
+    pub read_ms: Vec<u64>,
     /// Bytes of log since the start, at the same moments; empty where the server does not tell.
     #[serde(default)]
     pub log_bytes: Vec<u64>,
@@ -71,6 +74,7 @@ impl StartWatch {
                 let Ok(so_far) = counter.so_far() else { break };
                 found.reads.push(so_far.reads);
                 found.read_bytes.push(so_far.read_sectors * 512);
+                found.read_ms.push(so_far.read_ms);
                 // Once it does not answer, what follows would stand at the wrong moments.
                 if found.log_bytes.len() + 1 == found.reads.len()
                     && let Some((first, now)) = first.zip(position())
@@ -102,7 +106,8 @@ impl StartWatch {
             && let Ok(logical) = calls.join()
         {
             let looks = (time.as_millis() / INTERVAL.as_millis()) as usize;
-            let of_disk = found.reads.get(looks.saturating_sub(1)).copied().unwrap_or(0);
+            let by_then = |seen: &[u64]| seen.get(looks.saturating_sub(1)).copied().unwrap_or(0);
+            let of_disk = (by_then(&found.reads), by_then(&found.read_ms));
             found.log_filled = predict::log_filled(&logical.trace);
             found.by_kind = by_kind(logical, spans, kinds, of_disk);
         }
@@ -110,9 +115,15 @@ impl StartWatch {
     }
 }
 
-/// Reads of data files that the disk served, by stretch and kind: the slowest calls, as many as the
-/// disk counted.
-fn by_kind(mut logical: Logical, spans: &[Span], kinds: usize, of_disk: u64) -> Vec<KindReads> {
+/// Reads of data files that the disk served and a transaction waited for, by stretch and kind: the
+/// slowest calls, at most as many as the disk counted, without those too short to have waited.
+fn by_kind(
+    mut logical: Logical,
+    spans: &[Span],
+    kinds: usize,
+    (of_disk, disk_ms): (u64, u64),
+) -> Vec<KindReads> {
+    let waits_from_ns = predict::waits_from_ns(disk_ms as f64 * 1e6 / of_disk.max(1) as f64);
     let each = attribute(&mut logical, spans);
     let trace = &logical.trace;
     let Some((service, chains)) = trace.captured() else { return Vec::new() };
@@ -120,6 +131,7 @@ fn by_kind(mut logical: Logical, spans: &[Span], kinds: usize, of_disk: u64) -> 
     let mut reads: Vec<usize> = (0..trace.count()).filter(is_data).collect();
     reads.sort_by_key(|at| std::cmp::Reverse(service[*at]));
     reads.truncate(of_disk as usize);
+    reads.retain(|at| service[*at] >= waits_from_ns);
     let mut own = vec![0u64; each.len()];
     for at in reads {
         if let Some(index) = (chains.transaction[at] as usize).checked_sub(1) {
@@ -170,8 +182,8 @@ mod tests {
         assert!(*found.read_bytes.last().unwrap() >= 8 << 20, "{found:?}");
     }
 
-    /// 200 transactions of two kinds on one task: those of kind 1 make two reads each, of which the
-    /// disk serves the slower one in the first hundred, and none later.
+    /// 200 transactions of two kinds on one task: those of kind 1 make two reads each, which the
+    /// disk serves in the first hundred, the second one ahead of need.
     #[test]
     fn what_the_disk_served_is_told_by_kind_and_stretch() {
         let mut logical = Logical::default();
@@ -181,19 +193,19 @@ mod tests {
         logical.trace.streams = streams.collect();
         let (mut spans, mut of_disk) = (Vec::new(), 0);
         for number in 0..200u64 {
-            let (start_ns, kind) = (number * 1_000, u16::from(number % 4 == 0));
-            spans.push(Span { kind, task: 7, start_ns, end_ns: start_ns + 900 });
+            let (start_ns, kind) = (number * 1_000_000, u16::from(number % 4 == 0));
+            spans.push(Span { kind, task: 7, start_ns, end_ns: start_ns + 900_000 });
             if kind == 1 {
-                let due = Nanos(start_ns + 100);
+                let due = Nanos(start_ns + 100_000);
                 let stream = Class::Data as u16;
                 let read = Request { due, offset: Bytes(0), len: 8192, op: Op::Read, stream };
-                let slow = if number < 100 { 400 } else { 6 };
-                of_disk += u64::from(number < 100);
+                let slow = if number < 100 { 400_000 } else { 6_000 };
+                of_disk += 2 * u64::from(number < 100);
                 logical.trace.push_captured(read, Nanos(slow), 0, 0);
-                logical.trace.push_captured(read, Nanos(5), 0, 0);
+                logical.trace.push_captured(read, Nanos(5_000), 0, 0);
             }
         }
-        let found = by_kind(logical, &spans, 2, of_disk);
+        let found = by_kind(logical, &spans, 2, (of_disk, of_disk * 4 / 10));
         let stretch = |upto, kinds: [(u64, u64); 2]| KindReads { upto, kinds: kinds.to_vec() };
         let expected = [
             stretch(64, [(48, 0), (16, 16)]),

@@ -181,6 +181,9 @@ pub struct Predict {
     /// Share of all processors that other programs ask for, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub other_load: f64,
+    /// What other programs compute for each request to a device, as an emulator does
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub request_load: Nanos,
     /// Commits are answered before they are durable (synchronous_commit = off)
     #[arg(long)]
     pub no_commit_wait: bool,

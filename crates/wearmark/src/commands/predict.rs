@@ -54,6 +54,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         processors: arguments.processors,
         speed: arguments.speed,
         other_load: arguments.other_load,
+        request_load_ns: arguments.request_load.0,
         no_commit_wait: arguments.no_commit_wait,
         log_apart: log_on.is_some(),
         from_start: arguments.cold,

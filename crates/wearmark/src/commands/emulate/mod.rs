@@ -324,14 +324,14 @@ struct Result {
     warnings: Vec<Warning>,
     /// Share of the machine's processors that the emulation used itself.
     cpu_share: f64,
+    /// The same for each request, ns.
+    cpu_ns_per_request: f64,
 }
 
-/// Processor time of this process over that of the machine in this many seconds.
-fn cpu_share(elapsed_s: f64) -> f64 {
+/// Processor time of this process, s.
+fn used_s() -> f64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let used_s = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    used_s / (elapsed_s * processors as f64).max(f64::MIN_POSITIVE)
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
 fn show(devices: Vec<Served>, elapsed_s: f64, context: &Context) -> anyhow::Result<()> {
@@ -339,9 +339,13 @@ fn show(devices: Vec<Served>, elapsed_s: f64, context: &Context) -> anyhow::Resu
     for warning in &warnings {
         context.view.emit(Event::Warning(warning.clone()));
     }
-    let cpu_share = cpu_share(elapsed_s);
+    let (used_s, processors) =
+        (used_s(), std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
+    let cpu_share = used_s / (elapsed_s * processors as f64).max(f64::MIN_POSITIVE);
     if context.json {
-        return output::json(&Result { devices, warnings, cpu_share });
+        let requests: u64 = devices.iter().map(Served::requests).sum();
+        let cpu_ns_per_request = used_s * 1e9 / requests.max(1) as f64;
+        return output::json(&Result { devices, warnings, cpu_share, cpu_ns_per_request });
     }
     let head = ["DEVICE", "KIND", "REQUESTS", "MB", "MEAN us", "P50 us", "P99 us"];
     let mut rows = vec![head.map(String::from).to_vec()];
