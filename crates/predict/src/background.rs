@@ -17,8 +17,6 @@ const TOGETHER_NS: u64 = 5_000_000;
 const ROUND: usize = 16;
 /// Most rounds that are kept.
 const MOST_ROUNDS: usize = 4096;
-/// Transactions after which kernel threads run.
-const KERNEL_EVERY: f64 = 16.0;
 
 pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
     let count = captured.transactions.len() as f64;
@@ -32,11 +30,13 @@ pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
         rounds: vec![vec![Step::Commit]],
     }];
     if captured.cpu.kernel_ns > 0.0 {
-        let ns = (captured.cpu.kernel_ns * KERNEL_EVERY) as u64;
+        // Interrupts and the block layer's threads: while those who asked wait for the device.
+        let requests = captured.physical.as_ref().unwrap_or(&captured.logical).count();
+        let ns = captured.cpu.kernel_ns * count / requests.max(1) as f64;
         tasks.push(Background {
             name: "kernel threads".to_owned(),
-            pace: Pace::Transactions(KERNEL_EVERY),
-            rounds: vec![vec![Step::Cpu(ns)]],
+            pace: Pace::Requests,
+            rounds: vec![vec![Step::Cpu(ns as u64)]],
         });
     }
     let (writes, journal) = match &captured.physical {
