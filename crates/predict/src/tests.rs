@@ -2,7 +2,7 @@
 
 use model::{Device, Linear};
 use profile::linear::{Detection, Flush, Line, LinearParameters, Mixed};
-use sim::transactions::{Load, Scheduling, Setup, Step, Think};
+use sim::transactions::{Load, Pace, Scheduling, Setup, Step, Think};
 use trace::{Op, Request, Stream, Trace};
 use units::{Bytes, Nanos};
 
@@ -176,6 +176,17 @@ fn what_an_emulator_computes_is_felt_by_many_alone() {
     assert!(left > 0.95, "{left}");
     let left = per_s(8, 100_000) / per_s(8, 0);
     assert!((0.7..0.9).contains(&left), "{left}");
+}
+
+/// A write and a flush of the disk per transaction, for which kernel threads compute 20 us.
+#[test]
+fn kernel_threads_run_with_the_requests() {
+    let mut captured = captured();
+    captured.cpu.kernel_ns = 20_000.0;
+    let background = learn(&captured).unwrap().setup.background;
+    let task = background.iter().find(|task| task.name == "kernel threads").unwrap();
+    assert_eq!(task.pace, Pace::Requests);
+    assert_eq!(task.rounds, [[Step::Cpu(10_000)]]);
 }
 
 /// A path that calibration made shorter is still in the accounts.
