@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::tools::{folder, median, program, timed};
 use super::{Sitting, Target, page};
 
-const SYSTEMS: [&str; 3] = ["sqlite", "postgresql", "mariadb"];
+const SYSTEMS: [&str; 3] = ["postgresql", "mariadb", "sqlite"];
 const LOADS: [(&str, &[&str]); 2] =
     [("commit", &["--rows", "1000"]), ("order-entry", &["--warehouses", "2"])];
 const TERMINALS: [&str; 3] = ["1", "4", "20"];
