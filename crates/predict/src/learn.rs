@@ -16,11 +16,11 @@ use crate::{Error, background, warming};
 /// Most samples that are drawn from.
 const MOST_SAMPLES: usize = 20_000;
 /// What a leader computes after its flush and before it, the host's path apart, and a waiter when
-/// it is woken (two switches of tasks and cold caches), ns: parts of the accounts, set aside so
-/// that commits wait for a processor as they do.
+/// it is woken, before it looks whether to lead, ns: parts of the accounts, set aside so that
+/// commits wait for a processor as they do. Interrupts and cold caches come on top.
 const LEADER_CPU_NS: f64 = 10_000.0;
 const BETWEEN_CPU_NS: f64 = 5_000.0;
-const WAITER_CPU_NS: f64 = 16_000.0;
+const WAITER_CPU_NS: f64 = 5_000.0;
 /// An idle processor begins after so long, ns, before calibration: a few microseconds of interrupt
 /// and switch, more where a hypervisor wakes the processor.
 pub(crate) const WAKE_NS: f64 = 15_000.0;
@@ -337,7 +337,7 @@ pub fn waits_from_ns(disk_ns: f64) -> u64 {
 struct DeviceReads {
     /// By transaction number, the calls that made them.
     calls: Vec<Vec<usize>>,
-    /// Calls that take no longer read ahead: nobody waited for the disk.
+    /// Shorter calls waited for nothing: the disk reads ahead.
     waits_from_ns: u64,
     /// Mean size of a read ahead.
     ahead_bytes: u32,

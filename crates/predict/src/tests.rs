@@ -141,21 +141,24 @@ fn what_the_capture_took_is_left_out_of_predictions_alone() {
     assert!((with - without - 40_000.0).abs() < 500.0, "{with} {without}");
 }
 
-/// Three terminals that hardly wait for anything but two processors: others that ask for half of
-/// them leave half, one terminal finds an idle one beside those that ask for a quarter.
+/// Three terminals use two processors; a task of others that asks for one of these gets between a
+/// fair part (a quarter of both) and what it asks for. One terminal finds an idle processor beside
+/// those that ask for a quarter.
 #[test]
 fn other_programs_take_their_share_of_the_processors() {
     let mut learned = learn(&captured()).unwrap();
     learned.setup = without_path(&learned);
     learned.setup.processors.switching = sim::transactions::Switching::default();
-    let per_s = |terminals, other_load| {
+    let ask = |terminals, other_load| {
         let question = Question { terminals: Some(terminals), other_load, ..Question::default() };
         let make = || vec![device(0.0, 0.0, 0.0)];
-        predict(&learned, &question, "none", &make).unwrap().per_min / 60.0
+        predict(&learned, &question, "none", &make).unwrap()
     };
-    let left = per_s(3, 0.5) / per_s(3, 0.0);
-    assert!((0.4..0.6).contains(&left), "{left}");
-    let left = per_s(1, 0.25) / per_s(1, 0.0);
+    let (alone, beside) = (ask(3, 0.0), ask(3, 0.5));
+    assert!(alone.processor_share > 0.95, "{alone:?}");
+    let left = beside.per_min / alone.per_min;
+    assert!((0.5..0.75).contains(&left), "{left}");
+    let left = ask(1, 0.25).per_min / ask(1, 0.0).per_min;
     assert!(left > 0.82, "{left}: slower processors would leave three quarters");
 }
 

@@ -3,7 +3,9 @@
 //! both ends of the terminals were run, each is also predicted from the capture of the other; and
 //! each cell by profiles that were fitted to the emulated devices, of which a probe knew nothing.
 //!
-//! A part is any piece of a cell's name, such as `prediction/postgresql commit 20`.
+//! A part is any piece of a cell's name, such as `prediction/postgresql commit 20`. What an
+//! interrupted grid has probed and run is not run again, but predicted with the program that there
+//! is now.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::tools::{folder, median, program, timed};
+use super::tools::{median, program, timed};
 use super::{Sitting, Target, page};
 
 const SYSTEMS: [&str; 3] = ["postgresql", "mariadb", "sqlite"];
@@ -65,13 +67,14 @@ struct Ran {
 }
 
 pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
-    let (program, folder) = (program()?, folder("prediction")?);
+    let (program, folder) = (program()?, crate::target().join("bars/prediction"));
+    std::fs::create_dir_all(&folder)?;
     let mut devices: Vec<PathBuf> = std::fs::read_dir(crate::root().join("xtask/devices"))?
         .map(|entry| Ok(entry?.path()))
         .collect::<anyhow::Result<_>>()?;
     devices.sort();
     let fits = fit_all(sitting, &program, &folder, &devices)?;
-    let mut errors = Errors::default();
+    let (mut errors, mut before) = (Errors::default(), 0);
     for system in SYSTEMS {
         for (load, scale) in LOADS {
             let mut ran = BTreeMap::new();
@@ -80,21 +83,14 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                 if !sitting.wants(&name) {
                     continue;
                 }
-                let runs = folder.to_string_lossy().into_owned();
-                let mut words =
-                    vec!["prove", "--runs", &runs, "--dbms", system, "--workload", load];
-                words.extend(scale);
-                words.extend(["--users", terminals, "--rounds", "2", "--json", "--quiet"]);
-                words.extend(["--warmup", "2s", "--duration", "8s"]);
-                let devices: Vec<_> = devices.iter().map(|path| path.to_string_lossy()).collect();
-                for device in &devices {
-                    words.extend(["--on", device]);
-                }
-                let (text, _) = timed(&program, &words)?;
-                let result = serde_json::from_str(&text)?;
-                cells(sitting, &name, &result, &mut errors.by_true);
-                let captured = newest(&folder)?.join("captured").to_string_lossy().into_owned();
-                let run = Ran { captured, result };
+                let cell = (system, load, terminals);
+                let run = if let Some(run) = kept(&folder, cell) {
+                    before += 1;
+                    run
+                } else {
+                    prove(&program, &folder, (cell, scale), &devices)?;
+                    kept(&folder, cell).context("a proof leaves its result")?
+                };
                 let ask = |profile: &str, place: &Value| match system {
                     // As its true profiles are asked: the engine itself, on files in virtual time.
                     "sqlite" => {
@@ -105,6 +101,7 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                     }
                     _ => predicted(&program, &run.captured, (profile, place), terminals),
                 };
+                by_true(sitting, &name, &run, &ask, &mut errors.by_true)?;
                 by_fits(sitting, &name, &run, (&fits, &ask), &mut errors.by_fits)?;
                 ran.insert(terminals, run);
             }
@@ -117,16 +114,51 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
             }
         }
     }
+    if before > 0 {
+        sitting.add("loads that an earlier grid had run", f64::from(before), "", Target::Beside);
+    }
     std::fs::remove_dir_all(&folder)?;
     summary(sitting, &errors);
     Ok(())
 }
 
-/// The run directory that was made last: their numbers rise.
-fn newest(folder: &Path) -> anyhow::Result<PathBuf> {
-    let entries = std::fs::read_dir(folder)?.flatten().map(|entry| entry.file_name());
-    let name = entries.filter(|name| name.to_string_lossy().starts_with("prove-")).max();
-    Ok(folder.join(name.context("a proof leaves a run directory")?))
+/// A cell of the grid: the system, the load, the terminals.
+type Cell<'a> = (&'a str, &'a str, &'a str);
+
+/// Runs a load really, here and on all devices.
+fn prove(
+    program: &Path,
+    folder: &Path,
+    ((system, load, terminals), scale): (Cell<'_>, &[&str]),
+    devices: &[PathBuf],
+) -> anyhow::Result<()> {
+    let runs = folder.to_string_lossy();
+    let mut words = vec!["prove", "--runs", &runs, "--dbms", system, "--workload", load];
+    words.extend(scale);
+    words.extend(["--users", terminals, "--rounds", "2", "--json", "--quiet"]);
+    words.extend(["--warmup", "2s", "--duration", "8s"]);
+    let devices: Vec<_> = devices.iter().map(|path| path.to_string_lossy()).collect();
+    for device in &devices {
+        words.extend(["--on", device]);
+    }
+    timed(program, &words)?;
+    Ok(())
+}
+
+/// The run directory of a cell that was run to its end.
+fn kept(folder: &Path, (system, load, terminals): Cell<'_>) -> Option<Ran> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    entries.filter(|dir| dir.join("result.json").exists()).find_map(|dir| {
+        let read = |name: &str| -> Option<Value> {
+            serde_json::from_str(&std::fs::read_to_string(dir.join(name)).ok()?).ok()
+        };
+        let oltp = &read("loaded.json")?;
+        let is_own = text(&oltp["dbms"]) == system
+            && text(&oltp["workload"]) == load
+            && oltp["users"].as_u64() == terminals.parse().ok();
+        let captured = dir.join("captured").to_string_lossy().into_owned();
+        is_own.then_some(Ran { captured, result: read("result.json")? })
+    })
 }
 
 /// What one number of terminals would reach, from the capture of another, on every device.
@@ -193,6 +225,10 @@ fn fit_all(
         std::fs::create_dir_all(&place)?;
         let measured = folder.join(format!("{name}-measurements.json"));
         let fitted = folder.join(format!("{name}-fitted.toml"));
+        if fitted.exists() {
+            fits.insert(name, fitted);
+            continue;
+        }
         let [place, to, profile] =
             [&place, &measured, &fitted].map(|path| path.to_string_lossy().into_owned());
         let probe = ["--quiet", "--", &*own, "probe", &place, "--output", &to, "--quiet"];
@@ -300,30 +336,33 @@ fn short(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".toml")
 }
 
-/// The figures of one load on all devices.
-fn cells(sitting: &mut Sitting, name: &str, result: &Value, errors: &mut ByFigure) {
-    for place in result["places"].as_array().into_iter().flatten() {
-        let runs = measured(place);
-        let device = short(text(&place["name"]));
-        // Where emulators ran, what was predicted beside them.
-        let alone = &place["predicted"]["figures"];
-        let beside = Some(&place["beside_emulator"]).filter(|found| !found.is_null());
-        for (figure, predicted) in &figures(beside.unwrap_or(alone)) {
+/// The figures of one load on all devices, by their true profiles.
+fn by_true(
+    sitting: &mut Sitting,
+    name: &str,
+    run: &Ran,
+    ask: &Ask<'_>,
+    errors: &mut ByFigure,
+) -> anyhow::Result<()> {
+    for place in emulated(run) {
+        let (runs, profile) = (measured(place), text(&place["profile"]));
+        for (figure, predicted) in &ask(profile, place)? {
             let mut measured = runs.get(figure).cloned().unwrap_or_default();
             measured.sort_by(f64::total_cmp);
             let (Some(least), Some(most)) = (measured.first(), measured.last()) else { continue };
             let (spread, middle) = (most - least, median(measured.clone()));
-            if device == "here" || middle <= 0.0 {
+            if middle <= 0.0 {
                 continue;
             }
             let error = (predicted / middle - 1.0) * 100.0;
             errors.push(figure, error);
             let floor = spread / middle * 100.0;
-            let middle = page::figure(middle);
+            let (device, middle) = (short(profile), page::figure(middle));
             let what = format!("{name} on {device}: {figure} of {middle} (A/A {floor:.0} %)");
             sitting.add(what, error, "%", Target::Within(-25.0, 25.0));
         }
     }
+    Ok(())
 }
 
 /// What a user sees, by name: transactions per minute, and p50 and p99 of each kind in ms.
