@@ -4,8 +4,8 @@
 //! each cell by profiles that were fitted to the emulated devices, of which a probe knew nothing.
 //!
 //! A part is any piece of a cell's name, such as `prediction/postgresql commit 20`. What an
-//! interrupted grid has probed and run is not run again, but predicted with the program that there
-//! is now.
+//! interrupted grid, or a part, has probed and run is not run again, but predicted with the program
+//! that there is now; a whole grid removes it at its end.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,10 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
     if before > 0 {
         sitting.add("loads that an earlier grid had run", f64::from(before), "", Target::Beside);
     }
-    std::fs::remove_dir_all(&folder)?;
+    // A part leaves what an interrupted grid has run.
+    if sitting.part.is_none() {
+        std::fs::remove_dir_all(&folder)?;
+    }
     summary(sitting, &errors);
     Ok(())
 }
@@ -222,13 +225,13 @@ fn fit_all(
         let path = device.to_string_lossy();
         let name = short(&path).to_owned();
         let place = folder.join("served");
-        std::fs::create_dir_all(&place)?;
         let measured = folder.join(format!("{name}-measurements.json"));
         let fitted = folder.join(format!("{name}-fitted.toml"));
         if fitted.exists() {
             fits.insert(name, fitted);
             continue;
         }
+        std::fs::create_dir_all(&place)?;
         let [place, to, profile] =
             [&place, &measured, &fitted].map(|path| path.to_string_lossy().into_owned());
         let probe = ["--quiet", "--", &*own, "probe", &place, "--output", &to, "--quiet"];
