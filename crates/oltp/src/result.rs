@@ -248,6 +248,9 @@ pub struct Cpu {
     pub system_s: f64,
     /// Transactions that the workers executed in that time.
     pub transactions: u64,
+    /// Processor time of the whole machine, whoever used it, seconds; none in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_busy_s: Option<f64>,
 }
 
 /// How much of the workers' CPU is our code rather than the DBMS's.

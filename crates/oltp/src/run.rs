@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use capture::cpu::MachineCpu;
 use events::{Ending, Event, Sink, Step, Warning};
 use stats::Histogram;
 use virtual_time::World;
@@ -143,14 +144,30 @@ fn run_inner(
         ticks += 1;
     };
     let driver = dbms.driver(dataset)?;
-    let mut gathered = execute(&*driver, &plan, Watch { sink, phase, tick: &mut tick })?;
+    let is_simulated = plan.world.is_some();
+    let mut busy_s = None;
+    let mut phase = |now: Phase| {
+        let read = || MachineCpu::read().map(MachineCpu::busy_s);
+        // Whatever watches the measurement begins before it, and ends after it.
+        if now == Phase::End {
+            busy_s = read().zip(busy_s).map(|(end, begin)| end - begin);
+        }
+        phase(now);
+        if now == Phase::Measurement {
+            busy_s = read();
+        }
+    };
+    let watch = Watch { sink, phase: &mut phase, tick: &mut tick };
+    let mut gathered = execute(&*driver, &plan, watch)?;
     drop(driver);
     sizes.database_after = dbms.stored().data;
     if let Some(path) = &options.delivery_log {
         write_delivery_log(path, &gathered)?;
     }
     let spans = std::mem::take(&mut gathered.spans);
-    Ok((assemble(options, (&*dbms, source), &gathered, sizes)?, spans))
+    let mut result = assemble(options, (&*dbms, source), &gathered, sizes)?;
+    result.cpu.machine_busy_s = busy_s.filter(|_| !is_simulated);
+    Ok((result, spans))
 }
 
 /// Kinds that have no SQL for the DBMS, and those that sleep where the time is not the machine's.
@@ -363,6 +380,7 @@ fn cpu(gathered: &Gathered) -> Cpu {
         user_s: workers.cpu.user_s,
         system_s: workers.cpu.system_s,
         transactions: workers.transactions,
+        machine_busy_s: None,
     }
 }
 

@@ -89,6 +89,9 @@ pub struct Prediction {
     pub io: Vec<IoAnswer>,
     /// Share of the processors' time that is used, 0 to 1.
     pub processor_share: f64,
+    /// Processor time per transaction, whoever uses it, ns.
+    #[serde(default)]
+    pub busy_ns: f64,
     /// Flushes of the log per second.
     pub log_flushes_per_s: f64,
     /// Commits per flush.
@@ -290,6 +293,7 @@ pub fn predict(
         )
     }));
     let seconds = (outcome.measured_ns as f64 / 1e9).max(1e-9);
+    let processors = question.processors.unwrap_or(learned.setup.processors.count);
     let warmup_ns = start.map_or(learned.setup.length.warmup_ns, |start| start.warmup_ns);
     let whole_s = seconds + rates.len() as f64 * warmup_ns as f64 / 1e9;
     Ok(Prediction {
@@ -302,6 +306,8 @@ pub fn predict(
         limits: limits(&outcome),
         io: io(&outcome),
         processor_share: outcome.processor_share,
+        busy_ns: outcome.processor_share * f64::from(processors) * 1e9
+            / outcome.transactions_per_s.max(f64::MIN_POSITIVE),
         log_flushes_per_s: outcome.log.flushes as f64 / whole_s,
         commits_per_flush: outcome.log.commits as f64 / outcome.log.flushes.max(1) as f64,
         wrapped: outcome.wrapped,

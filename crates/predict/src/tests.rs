@@ -181,6 +181,18 @@ fn what_an_emulator_computes_is_felt_by_many_alone() {
     assert!((0.7..0.9).contains(&left), "{left}");
 }
 
+/// 150 us by the accounts, on processors that are half as fast.
+#[test]
+fn slower_processors_compute_longer_for_each_transaction() {
+    let mut learned = learn(&captured()).unwrap();
+    learned.setup = without_path(&learned);
+    learned.setup.processors.switching = sim::transactions::Switching::default();
+    let question = Question { speed: Some(0.5), ..Question::default() };
+    let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
+    let found = predict(&learned, &question, "none", &make).unwrap();
+    assert!((found.busy_ns / 300_000.0 - 1.0).abs() < 0.02, "{}", found.busy_ns);
+}
+
 /// A write and a flush of the disk per transaction, for which kernel threads compute 20 us.
 #[test]
 fn kernel_threads_run_with_the_requests() {

@@ -91,16 +91,20 @@ pub fn measure(sitting: &mut Sitting) -> anyhow::Result<()> {
                     prove(&program, &folder, (cell, scale), &devices)?;
                     kept(&folder, cell).context("a proof leaves its result")?
                 };
-                let ask = |profile: &str, place: &Value| match system {
+                let dir = folder.join(load).to_string_lossy().into_owned();
+                let engine = [&[&*dir, "--workload", load], scale].concat();
+                let ask = |profile: &str, place: &Value| {
                     // As its true profiles are asked: the engine itself, on files in virtual time.
-                    "sqlite" => {
-                        let dir = folder.join(load).to_string_lossy().into_owned();
-                        let load = [&[&*dir, "--workload", load], scale].concat();
+                    if system == "sqlite" {
                         let share = of_runs(place, "emulator_share");
-                        by_engine(&program, &load, (profile, share), terminals)
+                        return by_engine(&program, &engine, (profile, share), terminals);
                     }
-                    _ => predicted(&program, &run.captured, (profile, place), terminals),
+                    predicted(&program, &run.captured, (profile, place, speed(place)), terminals)
                 };
+                if let Some(place) = emulated(&run).find(|place| speed(place) != 1.0) {
+                    let what = format!("{name}: speed of processors over that in the capture");
+                    sitting.add(what, speed(place), "ratio", Target::Beside);
+                }
                 by_true(sitting, &name, &run, &ask, &mut errors.by_true)?;
                 by_fits(sitting, &name, &run, (&fits, &ask), &mut errors.by_fits)?;
                 ran.insert(terminals, run);
@@ -174,7 +178,8 @@ fn other_terminals(
 ) -> anyhow::Result<()> {
     for place in emulated(run) {
         let device = text(&place["profile"]);
-        let found = predicted(program, &from.captured, (device, place), to)?;
+        // How fast processors were then, the other capture does not tell.
+        let found = predicted(program, &from.captured, (device, place, 1.0), to)?;
         let measured = measured(place);
         let error = (found[RATE] / median(measured[RATE].clone()) - 1.0) * 100.0;
         errors.other_terminals.push(error.abs());
@@ -250,6 +255,11 @@ fn emulated(run: &Ran) -> impl Iterator<Item = &Value> {
     places.filter(|place| !text(&place["profile"]).is_empty())
 }
 
+/// How fast processors were in the runs, over the capture; 1 where that was not measured.
+fn speed(place: &Value) -> f64 {
+    place["as_run"]["speed"].as_f64().unwrap_or(1.0)
+}
+
 /// What emulators took of the processors in the runs at a place: it is not the load's.
 fn of_runs(place: &Value, figure: &str) -> f64 {
     let runs = place["runs"].as_array().into_iter().flatten();
@@ -257,15 +267,18 @@ fn of_runs(place: &Value, figure: &str) -> f64 {
     each.iter().sum::<f64>() / each.len().max(1) as f64
 }
 
-/// What a capture predicts for a device and this many terminals, beside the emulators of a place.
+/// What a capture predicts for a device and this many terminals, beside the emulators of a place
+/// and with processors of this speed over that of the capture.
 fn predicted(
     program: &Path,
     captured: &str,
-    (device, place): (&str, &Value),
+    (device, place, speed): (&str, &Value, f64),
     terminals: &str,
 ) -> anyhow::Result<Figures> {
     let load = format!("{:.0}ns", of_runs(place, "emulator_ns"));
+    let speed = speed.to_string();
     let asked = ["--on", device, "--users", terminals, "--cold", "--request-load", &load];
+    let asked = [&asked[..], &["--speed", &speed]].concat();
     let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
     let (printed, _) = timed(program, &words)?;
     let printed: Value = serde_json::from_str(&printed)?;

@@ -124,6 +124,11 @@ impl ServerCpu {
         self.series = series;
     }
 
+    /// All processor time that anybody used, what the hypervisor took with it.
+    pub fn busy_s(&self) -> f64 {
+        self.known_s() + self.foreign_s + self.interrupt_s
+    }
+
     fn known_s(&self) -> f64 {
         self.server_user_s
             + self.server_system_s

@@ -287,7 +287,7 @@ mod tests {
             p99_ms,
         };
         let kinds = vec![kind("new order", p99_ms), kind("payment", p99_ms * 2.0)];
-        Figures { transactions_per_min: per_min, kinds }
+        Figures { transactions_per_min: per_min, kinds, busy_ns: None }
     }
 
     #[test]

@@ -157,18 +157,33 @@ fn devices(result: &StudyResult) -> Section {
         vec![measured_series, predicted_series],
     )
     .caption("Intervals are the slowest and fastest run at a place.");
-    Section::new("devices", "Here and on other devices")
-        .paragraph(
-            "The load really ran at every place with a measured figure, on an emulated device of \
-             that profile, each time from the same copy of the database. Rounds went through the \
-             places forwards and backwards in turns. A/A is the spread of the runs at one place \
-             over their median: no error below it means anything. Where that was allowed, idle \
-             processors polled instead of sleeping in all of these runs, so that places differ by \
-             their devices alone.",
-        )
-        .figure(figure)
-        .table(rank_table(&places))
-        .table(about_table(&places))
+    let section = Section::new("devices", "Here and on other devices").paragraph(
+        "The load really ran at every place with a measured figure, on an emulated device of \
+         that profile, each time from the same copy of the database. Rounds went through the \
+         places forwards and backwards in turns. A/A is the spread of the runs at one place \
+         over their median: no error below it means anything. Where that was allowed, idle \
+         processors polled instead of sleeping in all of these runs, so that places differ by \
+         their devices alone.",
+    );
+    let section = match machine_speed(&places) {
+        Some(text) => section.paragraph(text),
+        None => section,
+    };
+    section.figure(figure).table(rank_table(&places)).table(about_table(&places))
+}
+
+/// How fast the processors were in the runs, which the predictions beside them are for.
+fn machine_speed(places: &[&Place]) -> Option<String> {
+    let found = places.iter().filter(|place| place.name != HERE).find_map(|place| {
+        let as_run = place.as_run.as_ref()?;
+        (as_run.speed != 1.0).then_some(as_run.speed)
+    })?;
+    Some(format!(
+        "In these runs processors had {} of the speed that they had in the capture, by what the \
+         machine computed for each transaction on this disk; predictions beside them are for that \
+         speed.",
+        format::percent(found)
+    ))
 }
 
 fn name(place: &Place) -> String {

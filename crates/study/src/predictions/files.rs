@@ -7,7 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
-use capture::server::{DISTURBED_SHARE, Quality, REQUEST_KINDS, ServerCpu, TaskGroups, WakeCosts};
+use capture::server::{
+    DISTURBED_SHARE, Quality, REQUEST_KINDS, ServerAccounts, ServerCpu, TaskGroups, WakeCosts,
+};
 use oltp::{Dataset, Kind, Load};
 use predict::{Captured, Contended, Cpu, Embedded, KindOf, Learned, Start, System, Transaction};
 use sim::transactions::{Load as SimLoad, Scheduling, Think};
@@ -58,6 +60,31 @@ fn by_turns(expected: f64, cost: &CaptureCost) -> f64 {
     ((prior * expected + seen * cost.share()) / (prior + seen)).max(0.0)
 }
 
+/// Processor time per transaction, by whom.
+fn used(run: &Run, accounts: &ServerAccounts) -> Cpu {
+    let (cpu, client) = (&accounts.cpu, &run.result.cpu);
+    let per = |seconds: f64| seconds * 1e9 / accounts.transactions.max(1) as f64;
+    let mut used = Cpu {
+        server_ns: per(cpu.server_user_s + cpu.server_system_s),
+        capture_ns: expected_of_capture(accounts.quality, accounts.transactions),
+        client_ns: client.user_ns_per_transaction + client.system_ns_per_transaction,
+        kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
+    };
+    if let Some(cost) = run.server.as_ref().and_then(|server| server.capture_cost.as_ref()) {
+        let all_ns = used.server_ns + used.client_ns + used.kernel_ns;
+        used.capture_ns = by_turns(used.capture_ns / all_ns, cost) * all_ns;
+    }
+    used
+}
+
+/// Processor time of the whole machine per transaction of a captured run, ns, without what the
+/// capture took; `None` where its server was not watched.
+pub(crate) fn busy_ns(run: &Run) -> Option<f64> {
+    let accounts = run.server.as_ref()?.accounts.as_ref()?;
+    let all_ns = accounts.cpu.busy_s() * 1e9 / accounts.transactions.max(1) as f64;
+    Some(all_ns - used(run, accounts).capture_ns)
+}
+
 /// Reads the rest of a capture.
 ///
 /// # Errors
@@ -70,18 +97,6 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
     let system = system(accounts.system)?;
     let logical = formats::own::read(&with(prefix, "-logical.parquet")).map_err(Error::Trace)?;
     let cpu = &accounts.cpu;
-    let per = |seconds: f64| seconds * 1e9 / accounts.transactions.max(1) as f64;
-    let client = &result.cpu;
-    let mut used = Cpu {
-        server_ns: per(cpu.server_user_s + cpu.server_system_s),
-        capture_ns: expected_of_capture(accounts.quality, accounts.transactions),
-        client_ns: client.user_ns_per_transaction + client.system_ns_per_transaction,
-        kernel_ns: per(cpu.kernel_threads_s + cpu.interrupt_s),
-    };
-    if let Some(cost) = &server.capture_cost {
-        let all_ns = used.server_ns + used.client_ns + used.kernel_ns;
-        used.capture_ns = by_turns(used.capture_ns / all_ns, cost) * all_ns;
-    }
     Ok(Captured {
         system,
         kinds: kinds(run),
@@ -89,7 +104,7 @@ fn read(prefix: &Path, run: &Run) -> Result<Captured, Error> {
         connections: connections(&logical),
         logical,
         physical: physical(prefix)?,
-        cpu: used,
+        cpu: used(run, accounts),
         processors: (cpu.machine_s / result.measured_s.max(1e-3)).round().max(1.0) as u32,
         scheduling: scheduling(cpu, system),
         wake_ns: wakes(cpu).map(|wakes| wakes.idle_ns),

@@ -21,6 +21,7 @@ use crate::Error;
 use crate::captures::{Capture, with};
 use crate::host_stack::Devices;
 
+pub(crate) use files::busy_ns;
 pub use files::{learn_run, read_capture, read_run};
 pub use page::page;
 pub use text::text;
@@ -166,11 +167,20 @@ pub fn here(prefix: &Path) -> Result<Prediction, Error> {
     simulated(&learned, learned.start.is_some())
 }
 
+/// A question about the captured run on the device of the capture.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn asked_here(prefix: &Path, question: &Question) -> Result<Prediction, Error> {
+    let mut learned = learn_run(prefix, &read_run(prefix)?)?;
+    calibrate(&mut learned)?;
+    Ok(predict(&learned, question, "here", &|| vec![learned.source_device()])?)
+}
+
 /// What was learned, simulated on the device of the capture.
 fn simulated(learned: &Learned, from_start: bool) -> Result<Prediction, Error> {
-    let make = || vec![learned.source_device()];
     let question = Question { from_start, while_captured: true, ..Question::default() };
-    Ok(predict(learned, &question, "here", &make)?)
+    Ok(predict(learned, &question, "here", &|| vec![learned.source_device()])?)
 }
 
 /// What a captured run teaches and how it was measured: of a load of our own, or of somebody

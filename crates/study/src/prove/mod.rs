@@ -52,6 +52,9 @@ pub struct Figures {
     pub transactions_per_min: f64,
     /// By kind.
     pub kinds: Vec<KindFigures>,
+    /// Processor time of the whole machine per transaction, ns; none of an engine in virtual time.
+    #[serde(default)]
+    pub busy_ns: Option<f64>,
 }
 
 /// What a device was asked, per transaction.
@@ -130,9 +133,8 @@ pub struct Place {
     pub runs: Vec<Run>,
     /// What the predictor said, from the capture at [`HERE`].
     pub predicted: Option<Predicted>,
-    /// The same beside emulators that use their share of the processors: what the runs of the place
-    /// are compared with.
-    pub beside_emulator: Option<Figures>,
+    /// The same as it was run: what the runs of the place are compared with.
+    pub as_run: Option<AsRun>,
     /// Why it said nothing.
     pub not_predicted: Option<String>,
 }
@@ -163,6 +165,19 @@ pub struct Predicted {
     /// What answered.
     #[serde(default)]
     pub by: By,
+}
+
+/// A prediction for a run as it was: processors that were as fast as then, beside emulators.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AsRun {
+    /// What a user would have seen.
+    pub figures: Figures,
+    /// Speed of the processors in the runs at [`HERE`] over that in the capture: they compute the
+    /// same transactions. Neighbours on the same host take caches and memory from a virtual machine
+    /// by the minute.
+    pub speed: f64,
+    /// What emulators computed for each request, ns.
+    pub emulator_ns: f64,
 }
 
 /// One figure of a place: what was measured, what was predicted, and how far to trust either.
@@ -239,19 +254,28 @@ impl Place {
     /// What the runs are compared with.
     pub fn expected(&self) -> Option<&Figures> {
         let predicted = self.predicted.as_ref().map(|found| &found.figures);
-        self.beside_emulator.as_ref().or(predicted)
+        self.as_run.as_ref().map(|found| &found.figures).or(predicted)
     }
 
     /// Share of the processors that emulators used, the mean over the runs.
     pub(crate) fn emulator_share(&self) -> Option<f64> {
-        let shares: Vec<f64> = self.runs.iter().filter_map(|run| run.emulator_share).collect();
-        (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+        mean(self.runs.iter().filter_map(|run| run.emulator_share))
     }
 
     /// What emulators computed for each request, ns, the mean over the runs.
     pub(crate) fn emulator_ns(&self) -> Option<f64> {
-        let each: Vec<f64> = self.runs.iter().filter_map(|run| run.emulator_ns).collect();
-        (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
+        mean(self.runs.iter().filter_map(|run| run.emulator_ns))
+    }
+
+    /// Processor time of the whole machine per transaction, ns, the mean over the runs.
+    fn busy_ns(&self) -> Option<f64> {
+        mean(self.runs.iter().filter_map(|run| run.figures.busy_ns))
+    }
+
+    /// Speed of the processors in the runs over that in a capture of the same load at the same
+    /// place, whose transactions took this much of them; 1 where either is not known.
+    pub(crate) fn speed_since(&self, captured_ns: Option<f64>) -> f64 {
+        captured_ns.zip(self.busy_ns()).map_or(1.0, |(then, now)| then / now.max(1.0))
     }
 
     /// Every figure of the place.
@@ -283,8 +307,14 @@ impl Place {
             add(format!("{kind} p50 ms"), &|figures| own(figures).map(|found| found.p50_ms));
             add(format!("{kind} p99 ms"), &|figures| own(figures).map(|found| found.p99_ms));
         }
+        add("processor time ms".to_owned(), &|figures| Some(figures.busy_ns? / 1e6));
         found
     }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 impl Figures {
@@ -301,6 +331,10 @@ impl Figures {
                     p99_ms: ms(kind.response_quantile(0.99).0),
                 })
                 .collect(),
+            busy_ns: result
+                .cpu
+                .machine_busy_s
+                .map(|busy_s| busy_s * 1e9 / result.cpu.transactions.max(1) as f64),
         }
     }
 }
@@ -326,5 +360,28 @@ pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Ru
         emulator_share: emulated.iter().map(|served| served.cpu_share).reduce(f64::max),
         emulator_ns: emulated.iter().map(|served| served.cpu_ns_per_request).reduce(f64::max),
         warnings,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_that_take_longer_for_the_same_are_slower() {
+        let run = |busy_ns| Run {
+            round: 1,
+            figures: Figures { transactions_per_min: 1.0, kinds: Vec::new(), busy_ns },
+            io: Vec::new(),
+            lateness_us_p99: None,
+            emulator_share: None,
+            emulator_ns: None,
+            warnings: Vec::new(),
+        };
+        let here = Place { runs: [2e6, 1e6].map(|ns| run(Some(ns))).into(), ..Place::default() };
+        assert_eq!(here.speed_since(Some(1.2e6)), 0.8);
+        assert_eq!(here.speed_since(None), 1.0);
+        let unknown = Place { runs: vec![run(None)], ..Place::default() };
+        assert_eq!(unknown.speed_since(Some(1.2e6)), 1.0);
     }
 }

@@ -9,34 +9,45 @@ use events::Quiet;
 use super::{By, DeviceIo, Figures, KindFigures, Place, Predicted};
 use crate::Error;
 use crate::host_stack::Devices;
-use crate::predictions::{ask, here, read_run};
+use crate::predictions::{ask, asked_here, here, read_run};
 use crate::profiles::read_device;
+use crate::runs::Run;
 
 /// What the load that was captured as `prefix` does at a place.
 ///
 /// # Errors
 /// A capture or a profile that cannot be read, or that nothing can be predicted from.
 pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Error> {
-    beside(prefix, place, 0)
-}
-
-/// The same where an emulator computes this long for each request, ns.
-///
-/// # Errors
-/// As [`at`].
-pub(super) fn beside(
-    prefix: &Path,
-    place: &Place,
-    request_load_ns: u64,
-) -> Result<Option<Predicted>, Error> {
     let run = read_run(prefix)?;
     if place.profile.is_empty() {
         return Ok(Some(answer(&here(prefix)?)));
     }
-    // As it is measured: from empty caches and for as long, where that was seen.
-    let from_start = run.server.is_none_or(|server| server.start.is_some());
-    let question = Question { from_start, request_load_ns, ..Question::default() };
+    in_virtual_time(prefix, place, from_start(&run, Question::default()))
+}
+
+/// The same with processors of this speed over that of the capture, and where an emulator computes
+/// this long for each request, ns.
+///
+/// # Errors
+/// As [`at`].
+pub(super) fn as_run(
+    prefix: &Path,
+    place: &Place,
+    speed: f64,
+    request_load_ns: u64,
+) -> Result<Option<Predicted>, Error> {
+    let question = Question { speed: Some(speed), request_load_ns, ..Question::default() };
+    let question = from_start(&read_run(prefix)?, question);
+    if place.profile.is_empty() {
+        return Ok(Some(answer(&asked_here(prefix, &question)?)));
+    }
     in_virtual_time(prefix, place, question)
+}
+
+/// As it is measured: from empty caches and for as long, where that was seen.
+fn from_start(run: &Run, question: Question) -> Question {
+    let from_start = run.server.as_ref().is_none_or(|server| server.start.is_some());
+    Question { from_start, ..question }
 }
 
 /// Terminals, processors, locks and the log are simulated: what each kind of transaction takes from
@@ -65,7 +76,11 @@ fn answer(found: &Prediction) -> Predicted {
         p99_ms: ms(kind.response_ns_p99),
     });
     Predicted {
-        figures: Figures { transactions_per_min: found.per_min, kinds: kinds.collect() },
+        figures: Figures {
+            transactions_per_min: found.per_min,
+            kinds: kinds.collect(),
+            busy_ns: Some(found.busy_ns),
+        },
         transactions_per_min_interval: Some((found.per_min_low, found.per_min_high)),
         limits: found.limits.clone(),
         io: DeviceIo::by_op(found.io.iter().map(|io| DeviceIo {

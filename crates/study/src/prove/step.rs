@@ -14,9 +14,10 @@ use oltp::OltpResult;
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
 
-use super::{By, Figures, Place, Predicted};
+use super::{AsRun, By, Figures, Place, Predicted};
 use crate::Error;
 use crate::file::{StudyFile, System};
+use crate::predictions::{busy_ns, read_run};
 use crate::run_dir::{RunDir, write_atomically};
 
 /// The environment variable by which a step in a process of its own knows whom it must not outlive.
@@ -368,24 +369,26 @@ impl<'a> Workshop<'a> {
         }))
     }
 
-    /// The same beside emulators, where they ran: those compute for each request. In virtual time
-    /// an engine's system calls compute nothing, so its processors are slower by their share.
-    pub(crate) fn beside_emulator(
+    /// The same as its runs were: at the speed that the processors had in those `here`, and beside
+    /// emulators, which compute for each request. In virtual time an engine runs at the speed that
+    /// processors have now; its system calls compute nothing, so they are slower by the emulators'
+    /// share.
+    pub(crate) fn as_run(
         &self,
         place: &Place,
+        here: &Place,
         watch: &Watch<'_>,
-    ) -> Result<Option<Figures>, Error> {
-        match place.emulator_share() {
-            Some(share) if self.can_be_run_in_virtual_time(place) => {
-                self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)
-            }
-            Some(_) => {
-                let each_ns = place.emulator_ns().unwrap_or(0.0);
-                let found = super::predict::beside(&self.captured(), place, each_ns as u64)?;
-                Ok(found.map(|found| found.figures))
-            }
-            None => Ok(None),
+    ) -> Result<Option<AsRun>, Error> {
+        let emulator_ns = place.emulator_ns().unwrap_or(0.0);
+        if self.can_be_run_in_virtual_time(place) {
+            let share = place.emulator_share().unwrap_or(0.0);
+            let found = self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)?;
+            return Ok(found.map(|figures| AsRun { figures, speed: 1.0, emulator_ns }));
         }
+        let captured_ns = read_run(&self.captured()).ok().as_ref().and_then(busy_ns);
+        let speed = here.speed_since(captured_ns);
+        let found = super::predict::as_run(&self.captured(), place, speed, emulator_ns as u64)?;
+        Ok(found.map(|found| AsRun { figures: found.figures, speed, emulator_ns }))
     }
 
     /// SQLite is a library; past the page cache its VFS is all that it needs of a machine.

@@ -114,11 +114,16 @@ pub(crate) fn measure(context: &Context<'_>) -> Result<(), Error> {
     for warning in places.iter().flat_map(|place| &place.runs).flat_map(|run| &run.warnings) {
         context.warn(warning.clone());
     }
-    for place in places.iter_mut().filter(|place| place.predicted.is_some()) {
+    let here = places[0].clone();
+    for index in runs_at(context, &places) {
+        let place = &mut places[index];
+        if place.predicted.is_none() {
+            continue;
+        }
         let name = place.name.clone();
         let tell = |_| context.progress(context.stage, 0.99, &format!("predicting {name}"), None);
         let watch = Watch { tell: &tell, cancelled: &|| context.cancelled() };
-        place.beside_emulator = workshop.beside_emulator(place, &watch)?;
+        place.as_run = workshop.as_run(place, &here, &watch)?;
         if context.cancelled() {
             return Ok(());
         }

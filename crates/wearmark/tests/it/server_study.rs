@@ -103,8 +103,12 @@ fn check_predictions([here, volume, disk]: [&Value; 3], run_dir: &std::path::Pat
     if captured["runs"][0]["result"]["transactions_per_s"].as_f64().unwrap() > 1000.0 {
         assert!(cost["turns"].as_u64().is_some_and(|turns| turns >= 2), "off and on: {cost}");
     }
-    let beside = &volume["beside_emulator"]["transactions_per_min"];
+    let as_run = &volume["as_run"];
+    let beside = &as_run["figures"]["transactions_per_min"];
     assert!(beside.as_f64().is_some_and(|per_min| per_min > 0.0), "{volume}");
+    // The same machine a minute later, whatever else it does.
+    let speed = as_run["speed"].as_f64().unwrap();
+    assert!((0.2..5.0).contains(&speed) && speed != 1.0, "processors were measured: {as_run}");
     let per_min = |place: &Value| place["predicted"]["figures"]["transactions_per_min"].as_f64();
     assert!(per_min(disk).unwrap() < per_min(here).unwrap(), "a disk that turns is slower");
     // Not always the first: where a busy machine made few transactions, reading the tables for the
