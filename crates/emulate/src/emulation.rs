@@ -472,6 +472,7 @@ impl Unit {
             path_us: self.path.0 as f64 / 1e3,
             awake: false,
             service_us_p50: counters.service_ns_p50() as f64 / 1e3,
+            lateness_us_mean: counters.lateness.mean() / 1e3,
             lateness_us_p99: counters.late_ns_p99() as f64 / 1e3,
             lateness: counters.lateness,
             model: status.model.iter().map(|one| (one.name.to_owned(), one.value)).collect(),

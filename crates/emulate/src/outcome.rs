@@ -71,6 +71,8 @@ pub struct Outcome {
     pub awake: bool,
     /// What the model gave the typical request, us.
     pub service_us_p50: f64,
+    /// How much later than they should answers left, the mean, us.
+    pub lateness_us_mean: f64,
     /// 99 % of the answers left no later than this after they should have, us.
     pub lateness_us_p99: f64,
     /// How much later than they should the answers left, ns.
@@ -146,6 +148,7 @@ mod tests {
             path_us: 24.0,
             awake: true,
             service_us_p50: service_us,
+            lateness_us_mean: lateness_us / 10.0,
             lateness_us_p99: lateness_us,
             lateness: Histogram::new(),
             model: BTreeMap::new(),

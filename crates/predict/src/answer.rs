@@ -3,8 +3,8 @@
 use model::Device;
 use serde::{Deserialize, Serialize};
 use sim::transactions::{
-    Background, CommitDelay, Length, Load, Pace, Setup, Step, Templates, TransactionOutcome, Wait,
-    Waits, transactions,
+    Background, Class, CommitDelay, Delays, Length, Load, Pace, Path, Setup, Step, Templates,
+    TransactionOutcome, Wait, Waits, transactions,
 };
 use units::Bytes;
 
@@ -53,6 +53,8 @@ pub struct Question {
     pub other_load: f64,
     /// What other programs compute for each request to a device, as an emulator does, ns.
     pub request_load_ns: u64,
+    /// How much later than the device's answers come, as an emulator's do on busy processors, ns.
+    pub request_late_ns: u32,
     /// Whether commits are answered before they are durable.
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
@@ -156,6 +158,18 @@ pub struct Limit {
     pub share: f64,
 }
 
+/// What comes of a device comes this much later.
+fn later(classes: &mut [Class], late_ns: u32) {
+    for Class { path: Path { read, write, flush }, .. } in classes {
+        for Delays(delays) in [read, write, flush] {
+            match delays.is_empty() {
+                true => delays.push(late_ns),
+                false => delays.iter_mut().for_each(|delay| *delay += late_ns),
+            }
+        }
+    }
+}
+
 /// The learned system with the buffer of `base` and with what is asked, with other processor time
 /// and path, for this many
 /// transactions.
@@ -200,6 +214,7 @@ fn setup(
         pace: Pace::Requests,
         rounds: vec![vec![Step::Cpu(question.request_load_ns)]],
     }));
+    later(&mut setup.classes, question.request_late_ns);
     setup.seed = question.seed;
     setup
 }

@@ -193,6 +193,20 @@ fn slower_processors_compute_longer_for_each_transaction() {
     assert!((found.busy_ns / 300_000.0 - 1.0).abs() < 0.02, "{}", found.busy_ns);
 }
 
+/// A terminal waits for a write and a flush.
+#[test]
+fn answers_that_come_late_are_waited_for() {
+    let mut learned = learn(&captured()).unwrap();
+    learned.setup = without_path(&learned);
+    let each_ns = |request_late_ns| {
+        let question = Question { request_late_ns, ..Question::default() };
+        let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
+        60e9 / predict(&learned, &question, "none", &make).unwrap().per_min
+    };
+    let later = each_ns(50_000) - each_ns(0);
+    assert!((later / 100_000.0 - 1.0).abs() < 0.05, "{later}");
+}
+
 /// A write and a flush of the disk per transaction, for which kernel threads compute 20 us.
 #[test]
 fn kernel_threads_run_with_the_requests() {

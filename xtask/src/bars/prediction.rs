@@ -277,7 +277,9 @@ fn predicted(
 ) -> anyhow::Result<Figures> {
     let load = format!("{:.0}ns", of_runs(place, "emulator_ns"));
     let speed = speed.to_string();
+    let late = format!("{:.0}ns", place["as_run"]["late_ns"].as_f64().unwrap_or(0.0));
     let asked = ["--on", device, "--users", terminals, "--cold", "--request-load", &load];
+    let asked = [&asked[..], &["--request-late", &late]].concat();
     let asked = [&asked[..], &["--speed", &speed]].concat();
     let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
     let (printed, _) = timed(program, &words)?;

@@ -297,6 +297,7 @@ mod tests {
             figures: figures(per_min, 6e6 / per_min),
             io: Vec::new(),
             lateness_us_p99: None,
+            lateness_us_mean: None,
             emulator_share: None,
             emulator_ns: None,
             warnings: Vec::new(),

@@ -96,6 +96,9 @@ pub struct Run {
     pub io: Vec<DeviceIo>,
     /// How late 99 % of the emulator's answers were at most, us.
     pub lateness_us_p99: Option<f64>,
+    /// The same, the mean.
+    #[serde(default)]
+    pub lateness_us_mean: Option<f64>,
     /// Share of the machine's processors that the emulator used, which a real device leaves to the
     /// load.
     pub emulator_share: Option<f64>,
@@ -178,6 +181,10 @@ pub struct AsRun {
     pub speed: f64,
     /// What emulators computed for each request, ns.
     pub emulator_ns: f64,
+    /// How much later than a device's their answers came, ns: as late as they left, and as long for
+    /// a request to be taken up, which nobody sees.
+    #[serde(default)]
+    pub late_ns: f64,
 }
 
 /// One figure of a place: what was measured, what was predicted, and how far to trust either.
@@ -265,6 +272,14 @@ impl Place {
     /// What emulators computed for each request, ns, the mean over the runs.
     pub(crate) fn emulator_ns(&self) -> Option<f64> {
         mean(self.runs.iter().filter_map(|run| run.emulator_ns))
+    }
+
+    /// How much later than a device's answers of emulators came, ns, the mean over the runs.
+    pub(crate) fn late_ns(&self) -> f64 {
+        let left_us = mean(self.runs.iter().filter_map(|run| run.lateness_us_mean));
+        // Before an answer leaves, and before a request is taken up, the emulator waits alike for a
+        // processor.
+        2.0 * left_us.unwrap_or(0.0) * 1e3
     }
 
     /// Processor time of the whole machine per transaction, ns, the mean over the runs.
@@ -357,6 +372,7 @@ pub(crate) fn run_of(round: u32, result: &OltpResult, emulated: &[Served]) -> Ru
         figures: Figures::of(result),
         io,
         lateness_us_p99: emulated.iter().map(|served| served.lateness_us_p99).reduce(f64::max),
+        lateness_us_mean: emulated.iter().map(|served| served.lateness_us_mean).reduce(f64::max),
         emulator_share: emulated.iter().map(|served| served.cpu_share).reduce(f64::max),
         emulator_ns: emulated.iter().map(|served| served.cpu_ns_per_request).reduce(f64::max),
         warnings,
@@ -374,6 +390,7 @@ mod tests {
             figures: Figures { transactions_per_min: 1.0, kinds: Vec::new(), busy_ns },
             io: Vec::new(),
             lateness_us_p99: None,
+            lateness_us_mean: None,
             emulator_share: None,
             emulator_ns: None,
             warnings: Vec::new(),

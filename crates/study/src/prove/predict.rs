@@ -25,18 +25,15 @@ pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Erro
     in_virtual_time(prefix, place, from_start(&run, Question::default()))
 }
 
-/// The same with processors of this speed over that of the capture, and where an emulator computes
-/// this long for each request, ns.
+/// The same as it was run: with processors and an emulator as in `question`.
 ///
 /// # Errors
 /// As [`at`].
 pub(super) fn as_run(
     prefix: &Path,
     place: &Place,
-    speed: f64,
-    request_load_ns: u64,
+    question: Question,
 ) -> Result<Option<Predicted>, Error> {
-    let question = Question { speed: Some(speed), request_load_ns, ..Question::default() };
     let question = from_start(&read_run(prefix)?, question);
     if place.profile.is_empty() {
         return Ok(Some(answer(&asked_here(prefix, &question)?)));

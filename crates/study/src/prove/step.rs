@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ::predict::Question;
 use capture::sqlite::IoMode;
 use emulate::Awake;
 use events::Warning;
@@ -44,6 +45,7 @@ const CAPTURED: &str = "captured";
 pub(crate) struct Served {
     pub(super) ops: Vec<ServedOp>,
     pub(super) lateness_us_p99: f64,
+    pub(super) lateness_us_mean: f64,
     #[serde(default)]
     pub(super) warnings: Vec<Warning>,
     /// Share of the machine's processors that its emulator used.
@@ -383,12 +385,24 @@ impl<'a> Workshop<'a> {
         if self.can_be_run_in_virtual_time(place) {
             let share = place.emulator_share().unwrap_or(0.0);
             let found = self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)?;
-            return Ok(found.map(|figures| AsRun { figures, speed: 1.0, emulator_ns }));
+            return Ok(found.map(|figures| AsRun {
+                figures,
+                speed: 1.0,
+                emulator_ns,
+                late_ns: 0.0,
+            }));
         }
         let captured_ns = read_run(&self.captured()).ok().as_ref().and_then(busy_ns);
         let speed = here.speed_since(captured_ns);
-        let found = super::predict::as_run(&self.captured(), place, speed, emulator_ns as u64)?;
-        Ok(found.map(|found| AsRun { figures: found.figures, speed, emulator_ns }))
+        let late_ns = place.late_ns();
+        let question = Question {
+            speed: Some(speed),
+            request_load_ns: emulator_ns as u64,
+            request_late_ns: late_ns as u32,
+            ..Question::default()
+        };
+        let found = super::predict::as_run(&self.captured(), place, question)?;
+        Ok(found.map(|found| AsRun { figures: found.figures, speed, emulator_ns, late_ns }))
     }
 
     /// SQLite is a library; past the page cache its VFS is all that it needs of a machine.

@@ -184,6 +184,9 @@ pub struct Predict {
     /// What other programs compute for each request to a device, as an emulator does
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub request_load: Nanos,
+    /// How much later than the device's answers come, as an emulator's do on busy processors
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub request_late: Nanos,
     /// Commits are answered before they are durable (synchronous_commit = off)
     #[arg(long)]
     pub no_commit_wait: bool,
