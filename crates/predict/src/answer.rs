@@ -162,9 +162,10 @@ pub struct Limit {
 fn later(classes: &mut [Class], late_ns: u32) {
     for Class { path: Path { read, write, flush }, .. } in classes {
         for Delays(delays) in [read, write, flush] {
-            match delays.is_empty() {
-                true => delays.push(late_ns),
-                false => delays.iter_mut().for_each(|delay| *delay += late_ns),
+            if delays.is_empty() {
+                delays.push(late_ns);
+            } else {
+                delays.iter_mut().for_each(|delay| *delay += late_ns);
             }
         }
     }

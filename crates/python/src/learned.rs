@@ -89,8 +89,8 @@ pub fn fit(py: Python<'_>, measurements: PathBuf, name: &str, seed: u64) -> PyRe
 #[pyfunction]
 #[pyo3(signature = (prefix, on, *, users=None, rate_per_s=None, find_rate=None,
                     buffer_bytes=None, processors=None, speed=None,
-                    other_load=0.0, request_load_ns=0, request_late_ns=0, commit_waits=true, cold=false,
-                    log_on=None, seed=1))]
+                    other_load=0.0, request_load_ns=0, request_late_ns=0, commit_waits=true,
+                    cold=false, log_on=None, seed=1))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn predict(
     py: Python<'_>,
