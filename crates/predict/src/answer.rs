@@ -163,9 +163,10 @@ fn later(classes: &mut [Class], late_ns: u32) {
     for Class { path: Path { read, write, flush }, .. } in classes {
         for Delays(delays) in [read, write, flush] {
             if delays.is_empty() {
-                delays.push(late_ns);
-            } else {
-                delays.iter_mut().for_each(|delay| *delay += late_ns);
+                delays.push(0);
+            }
+            for delay in delays {
+                *delay += late_ns;
             }
         }
     }
