@@ -158,7 +158,7 @@ pub struct Limit {
     pub share: f64,
 }
 
-/// What comes of a device comes this much later.
+/// Adds this to what the host adds to each request.
 fn later(classes: &mut [Class], late_ns: u32) {
     for Class { path: Path { read, write, flush }, .. } in classes {
         for Delays(delays) in [read, write, flush] {
@@ -166,15 +166,14 @@ fn later(classes: &mut [Class], late_ns: u32) {
                 delays.push(0);
             }
             for delay in delays {
-                *delay += late_ns;
+                *delay = delay.saturating_add(late_ns);
             }
         }
     }
 }
 
 /// The learned system with the buffer of `base` and with what is asked, with other processor time
-/// and path, for this many
-/// transactions.
+/// and path, for this many transactions.
 fn setup(
     learned: &Learned,
     base: &Setup,

@@ -278,10 +278,9 @@ fn predicted(
     let load = format!("{:.0}ns", of_runs(place, "emulator_ns"));
     let speed = speed.to_string();
     let late = format!("{:.0}ns", place["as_run"]["late_ns"].as_f64().unwrap_or(0.0));
-    let asked = ["--on", device, "--users", terminals, "--cold", "--request-load", &load];
-    let asked = [&asked[..], &["--request-late", &late]].concat();
-    let asked = [&asked[..], &["--speed", &speed]].concat();
-    let words = [&["predict", captured][..], &asked, &["--json", "--quiet"]].concat();
+    let beside = ["--speed", &speed, "--request-load", &load, "--request-late", &late];
+    let asked = ["--on", device, "--users", terminals, "--cold", "--json", "--quiet"];
+    let words = [&["predict", captured][..], &asked, &beside].concat();
     let (printed, _) = timed(program, &words)?;
     let printed: Value = serde_json::from_str(&printed)?;
     let answer = &printed["devices"][0];

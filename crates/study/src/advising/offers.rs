@@ -295,12 +295,7 @@ mod tests {
         let run = |round, per_min| crate::prove::Run {
             round,
             figures: figures(per_min, 6e6 / per_min),
-            io: Vec::new(),
-            lateness_us_p99: None,
-            lateness_us_mean: None,
-            emulator_share: None,
-            emulator_ns: None,
-            warnings: Vec::new(),
+            ..crate::prove::Run::default()
         };
         let place = Place {
             name: "aws-gp3".to_owned(),

@@ -46,7 +46,7 @@ pub struct KindFigures {
 }
 
 /// What a user sees of a load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// Transactions of all kinds.
     pub transactions_per_min: f64,
@@ -86,7 +86,7 @@ impl DeviceIo {
 }
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Which round, from 1.
     pub round: u32,
@@ -385,16 +385,8 @@ mod tests {
 
     #[test]
     fn processors_that_take_longer_for_the_same_are_slower() {
-        let run = |busy_ns| Run {
-            round: 1,
-            figures: Figures { transactions_per_min: 1.0, kinds: Vec::new(), busy_ns },
-            io: Vec::new(),
-            lateness_us_p99: None,
-            lateness_us_mean: None,
-            emulator_share: None,
-            emulator_ns: None,
-            warnings: Vec::new(),
-        };
+        let run =
+            |busy_ns| Run { figures: Figures { busy_ns, ..Figures::default() }, ..Run::default() };
         let here = Place { runs: [2e6, 1e6].map(|ns| run(Some(ns))).into(), ..Place::default() };
         assert_eq!(here.speed_since(Some(1.2e6)), 0.8);
         assert_eq!(here.speed_since(None), 1.0);

@@ -6,10 +6,10 @@ use std::path::Path;
 use ::predict::{Prediction, Question};
 use events::Quiet;
 
-use super::{By, DeviceIo, Figures, KindFigures, Place, Predicted};
+use super::{AsRun, By, DeviceIo, Figures, KindFigures, Place, Predicted};
 use crate::Error;
 use crate::host_stack::Devices;
-use crate::predictions::{ask, asked_here, here, read_run};
+use crate::predictions::{ask, asked_here, busy_ns, here, read_run};
 use crate::profiles::read_device;
 use crate::runs::Run;
 
@@ -25,20 +25,28 @@ pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Erro
     in_virtual_time(prefix, place, from_start(&run, Question::default()))
 }
 
-/// The same as it was run: with processors and an emulator as in `question`.
+/// The same as it was run: at the speed that processors had in the runs `here`, and beside
+/// emulators whose answers were late.
 ///
 /// # Errors
 /// As [`at`].
-pub(super) fn as_run(
-    prefix: &Path,
-    place: &Place,
-    question: Question,
-) -> Result<Option<Predicted>, Error> {
-    let question = from_start(&read_run(prefix)?, question);
-    if place.profile.is_empty() {
-        return Ok(Some(answer(&asked_here(prefix, &question)?)));
-    }
-    in_virtual_time(prefix, place, question)
+pub(super) fn as_run(prefix: &Path, place: &Place, here: &Place) -> Result<Option<AsRun>, Error> {
+    let run = read_run(prefix)?;
+    let speed = here.speed_since(busy_ns(&run));
+    let (emulator_ns, late_ns) = (place.emulator_ns().unwrap_or(0.0), place.late_ns());
+    let asked = Question {
+        speed: Some(speed),
+        request_load_ns: emulator_ns as u64,
+        request_late_ns: late_ns as u32,
+        ..Question::default()
+    };
+    let question = from_start(&run, asked);
+    let found = if place.profile.is_empty() {
+        Some(answer(&asked_here(prefix, &question)?))
+    } else {
+        in_virtual_time(prefix, place, question)?
+    };
+    Ok(found.map(|found| AsRun { figures: found.figures, speed, emulator_ns, late_ns }))
 }
 
 /// As it is measured: from empty caches and for as long, where that was seen.

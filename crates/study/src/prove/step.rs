@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ::predict::Question;
 use capture::sqlite::IoMode;
 use emulate::Awake;
 use events::Warning;
@@ -18,7 +17,6 @@ use serde::Deserialize;
 use super::{AsRun, By, Figures, Place, Predicted};
 use crate::Error;
 use crate::file::{StudyFile, System};
-use crate::predictions::{busy_ns, read_run};
 use crate::run_dir::{RunDir, write_atomically};
 
 /// The environment variable by which a step in a process of its own knows whom it must not outlive.
@@ -381,28 +379,17 @@ impl<'a> Workshop<'a> {
         here: &Place,
         watch: &Watch<'_>,
     ) -> Result<Option<AsRun>, Error> {
-        let emulator_ns = place.emulator_ns().unwrap_or(0.0);
         if self.can_be_run_in_virtual_time(place) {
             let share = place.emulator_share().unwrap_or(0.0);
             let found = self.run_in_virtual_time(place, 1.0 - share.clamp(0.0, 0.9), watch)?;
             return Ok(found.map(|figures| AsRun {
                 figures,
                 speed: 1.0,
-                emulator_ns,
+                emulator_ns: place.emulator_ns().unwrap_or(0.0),
                 late_ns: 0.0,
             }));
         }
-        let captured_ns = read_run(&self.captured()).ok().as_ref().and_then(busy_ns);
-        let speed = here.speed_since(captured_ns);
-        let late_ns = place.late_ns();
-        let question = Question {
-            speed: Some(speed),
-            request_load_ns: emulator_ns as u64,
-            request_late_ns: late_ns as u32,
-            ..Question::default()
-        };
-        let found = super::predict::as_run(&self.captured(), place, question)?;
-        Ok(found.map(|found| AsRun { figures: found.figures, speed, emulator_ns, late_ns }))
+        super::predict::as_run(&self.captured(), place, here)
     }
 
     /// SQLite is a library; past the page cache its VFS is all that it needs of a machine.

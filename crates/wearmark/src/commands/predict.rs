@@ -1,5 +1,6 @@
 //! `wearmark predict`
 
+use anyhow::Context as _;
 use predict::Question;
 use sim::transactions::CommitDelay;
 use study::host_stack::Devices;
@@ -55,7 +56,9 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         speed: arguments.speed,
         other_load: arguments.other_load,
         request_load_ns: arguments.request_load.0,
-        request_late_ns: u32::try_from(arguments.request_late.0).unwrap_or(u32::MAX),
+        request_late_ns: u32::try_from(arguments.request_late.0)
+            .ok()
+            .context("--request-late is 4 s at most")?,
         no_commit_wait: arguments.no_commit_wait,
         log_apart: log_on.is_some(),
         from_start: arguments.cold,
