@@ -9,6 +9,7 @@ use sim::transactions::{
 use units::Bytes;
 
 use crate::Error;
+use crate::background::DATA_WRITES;
 use crate::goal::{Goal, highest_rate};
 use crate::learn::{Learned, with_path};
 use crate::warming;
@@ -197,6 +198,11 @@ fn setup(
     if let Some(start) = learned.start.as_ref().filter(|_| question.from_start) {
         let share = learned.touched_by(setup.terminals);
         setup.warming = learned.warming.as_ref().map(|all| warming::of_share(all, share));
+        for task in setup.background.iter_mut().filter(|task| task.name == DATA_WRITES) {
+            if let Pace::Transactions { after, .. } = &mut task.pace {
+                *after = (learned.writes_after as f64 * share) as u64;
+            }
+        }
         if let Some(templates) = &learned.from_start {
             setup.templates.clone_from(templates);
         }

@@ -15,10 +15,27 @@ const JOURNAL_WRITES: &str = "journal writes";
 const TOGETHER_NS: u64 = 5_000_000;
 /// Writes of one round where it is not known when they were made.
 const ROUND: usize = 16;
+/// A pause before the first round that is longer than so many usual ones is not chance.
+const SURELY: u64 = 4;
 /// Most rounds that are kept.
 const MOST_ROUNDS: usize = 4096;
 
-pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
+/// What goes on beside the transactions of a load whose caches are full.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    pub(crate) tasks: Vec<Background>,
+    /// Transactions from empty caches to the first write of data: only who needs room writes.
+    pub(crate) writes_after: u64,
+}
+
+/// Writes in rounds, and when the first one was made, ns from the start of the capture.
+#[derive(Default)]
+struct Writes {
+    rounds: Vec<Vec<Step>>,
+    first_ns: Option<u64>,
+}
+
+pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Beside {
     let count = captured.transactions.len() as f64;
     let timer_ns = match captured.system {
         System::Postgresql => 200_000_000,
@@ -41,22 +58,35 @@ pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Vec<Background> {
     }
     let (writes, journal) = match &captured.physical {
         Some(physical) => of_disk(captured, physical),
-        None => (of_tasks(captured).chunks(ROUND).map(<[Step]>::to_vec).collect(), Vec::new()),
+        None => (of_tasks(captured), Vec::new()),
     };
     // PostgreSQL leaves the syncs of data to its checkpoints; InnoDB's page cleaner syncs what it
     // wrote (`buf_dblwr_t::flush_buffered_writes_completed`, `fil_flush_file_spaces`).
     let flush = (captured.system == System::Innodb).then_some(Step::Flush { class: flush_class });
-    let writes = writes.into_iter().map(|burst| sent_together(burst, flush)).collect();
-    for (name, rounds) in [(DATA_WRITES, writes), (JOURNAL_WRITES, journal)] {
+    let (before, writes_after) = unwritten(captured, &writes);
+    let data = writes.rounds.into_iter().map(|burst| sent_together(burst, flush)).collect();
+    for (name, rounds, before) in [(DATA_WRITES, data, before), (JOURNAL_WRITES, journal, 0)] {
         let rounds: Vec<Vec<Step>> = rounds;
         if !rounds.is_empty() {
-            let pace = Pace::Transactions(count / rounds.len() as f64);
+            let each = (count - before as f64).max(1.0) / rounds.len() as f64;
+            let pace = Pace::Transactions { each, after: 0 };
             let skip = rounds.len().div_ceil(MOST_ROUNDS);
             let rounds = rounds.into_iter().step_by(skip).collect();
             tasks.push(Background { name: name.to_owned(), pace, rounds });
         }
     }
-    tasks
+    Beside { tasks, writes_after }
+}
+
+/// Transactions of the capture, and of the whole load, before data were written for the first time;
+/// none where that may have been before the capture.
+fn unwritten(captured: &Captured, writes: &Writes) -> (u64, u64) {
+    let (Some(start), Some(first_ns)) = (&captured.start, writes.first_ns) else { return (0, 0) };
+    let (Some(begin), Some(first)) = (start.ended(0), start.ended(first_ns)) else { return (0, 0) };
+    let before = first.saturating_sub(begin);
+    let count = captured.transactions.len() as u64;
+    let each = count.saturating_sub(before) / writes.rounds.len().max(1) as u64;
+    if before <= SURELY * each { (0, 0) } else { (before, first) }
 }
 
 /// A burst of writes: all leave at once, and the last one is waited for.
@@ -73,7 +103,7 @@ fn sent_together(mut burst: Vec<Step>, flush: Option<Step>) -> Vec<Step> {
 
 /// Writes that reached the disk, those of the log and of other programs apart: bursts of data, and
 /// the file system's own one by one.
-fn of_disk(captured: &Captured, physical: &Trace) -> (Vec<Vec<Step>>, Vec<Vec<Step>>) {
+fn of_disk(captured: &Captured, physical: &Trace) -> (Writes, Vec<Vec<Step>>) {
     let class = |stream: u16| {
         let name = &physical.streams.get(usize::from(stream))?.name;
         let streams = &captured.logical.streams;
@@ -97,20 +127,26 @@ fn of_disk(captured: &Captured, physical: &Trace) -> (Vec<Vec<Step>>, Vec<Vec<St
     };
     let (journal, data): (Vec<_>, Vec<_>) = kept.into_iter().partition(is_journal);
     let bursts = data.chunk_by(follows).map(|burst| burst.iter().map(step).collect());
-    (bursts.collect(), journal.iter().map(|one| vec![step(one)]).collect())
+    let first_ns = data.first().map(|(_, at)| physical.due[*at]);
+    let writes = Writes { rounds: bursts.collect(), first_ns };
+    (writes, journal.iter().map(|one| vec![step(one)]).collect())
 }
 
 /// Writes by tasks that serve no client, where the disk was not seen.
-fn of_tasks(captured: &Captured) -> Vec<Step> {
+fn of_tasks(captured: &Captured) -> Writes {
     let logical = &captured.logical;
-    let Some(chains) = &logical.chains else { return Vec::new() };
-    let steps = (0..logical.count()).filter_map(|at| {
-        let class = logical.stream[at];
-        let log = logical.streams.get(usize::from(class)).is_some_and(|own| own.name == "log");
-        let own = captured.connections.get(usize::from(chains.actor[at])).is_some_and(|own| *own);
-        let takes_part = logical.op[at] == Op::Write && !log && !own;
-        let (bytes, offset) = (logical.len[at], logical.offset[at]);
-        takes_part.then_some(Step::Write { class, bytes, offset })
-    });
-    steps.collect()
+    let Some(chains) = &logical.chains else { return Writes::default() };
+    let takes_part = |at: &usize| {
+        let class = usize::from(logical.stream[*at]);
+        let log = logical.streams.get(class).is_some_and(|own| own.name == "log");
+        let own = captured.connections.get(usize::from(chains.actor[*at])).is_some_and(|own| *own);
+        logical.op[*at] == Op::Write && !log && !own
+    };
+    let found: Vec<usize> = (0..logical.count()).filter(takes_part).collect();
+    let step = |at: &usize| {
+        let (class, bytes, offset) = (logical.stream[*at], logical.len[*at], logical.offset[*at]);
+        Step::Write { class, bytes, offset }
+    };
+    let rounds = found.chunks(ROUND).map(|round| round.iter().map(step).collect()).collect();
+    Writes { rounds, first_ns: found.first().map(|at| logical.due[*at]) }
 }

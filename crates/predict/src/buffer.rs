@@ -120,7 +120,7 @@ impl Buffer {
         }
         setup.templates = templates;
         for task in setup.background.iter_mut().filter(|task| task.name == DATA_WRITES) {
-            if let Pace::Transactions(each) = &mut task.pace {
+            if let Pace::Transactions { each, .. } = &mut task.pace {
                 *each /= effect.reads_left.max(1e-3);
             }
         }
@@ -286,7 +286,7 @@ mod tests {
         let read = Step::Read { class: 0, bytes: 8192, offset: 0 };
         setup.templates.push(0, &vec![read; 1002]);
         setup.background[0].name = DATA_WRITES.to_owned();
-        setup.background[0].pace = Pace::Transactions(10.0);
+        setup.background[0].pace = Pace::Transactions { each: 10.0, after: 0 };
         let (larger, effect) = buffer.enlarge(&setup, 3 * PAGE);
         let left = larger.templates.reads().0;
         assert!(
@@ -295,7 +295,9 @@ mod tests {
         );
         assert!((effect.reads_left - (left - 1) as f64 / 1001.0).abs() < 1e-9);
         assert!((effect.estimated - 3.0 / 1001.0).abs() < 1e-9);
-        let Pace::Transactions(each) = larger.background[0].pace else { panic!("by transactions") };
+        let Pace::Transactions { each, .. } = larger.background[0].pace else {
+            panic!("by transactions")
+        };
         assert!((each - 10.0 / effect.reads_left).abs() < 1e-6, "{each}");
     }
 }

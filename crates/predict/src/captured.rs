@@ -99,10 +99,21 @@ pub struct Start {
     pub read_bytes: u32,
     /// Transactions and bytes of log likewise; empty where the server does not tell.
     pub log_bytes: Vec<(u64, u64)>,
-    /// Bytes that were written to fill new segments of the log before the measurement.
-    pub log_filled: u64,
+    /// Bytes of log that could be inserted at the start before a new segment had to be filled.
+    pub log_ready: Option<u64>,
     /// Reads of the disk by kind during the warm-up, in stretches that follow one another.
     pub by_kind: Vec<KindReads>,
+}
+
+impl Start {
+    /// Transactions that had ended so many ns after the start of the measurement, since the start
+    /// of the load. The looks are evenly spaced over warm-up and measurement.
+    pub(crate) fn ended(&self, measured_ns: u64) -> Option<u64> {
+        let whole_ns = u128::from((self.warmup_ns + self.measure_ns).max(1));
+        let at = u128::from(self.warmup_ns + measured_ns) * self.reads.len() as u128 / whole_ns;
+        let seen = self.reads.get((at as usize).checked_sub(1)?).or(self.reads.last());
+        seen.map(|(transactions, _)| *transactions)
+    }
 }
 
 /// Reads of the disk by kind of transaction, from the end of the stretch before to that of this.

@@ -161,13 +161,14 @@ pub fn learn_embedded(captured: &Embedded) -> Result<Learned, Error> {
         reads: Vec::new(),
         read_bytes: 0,
         log_bytes: Vec::new(),
-        log_filled: 0,
+        log_ready: None,
         by_kind: Vec::new(),
     };
     let templates = if measured.count() == 0 { all.clone() } else { measured };
     Ok(Learned {
         setup: setup(captured, lanes.readers, templates),
         start: Some(start),
+        writes_after: 0,
         warming: None,
         buffer: None,
         from_start: Some(all.in_order()),

@@ -51,6 +51,9 @@ const LEAST_WATCHED: f64 = 0.6;
 /// kind stays within this factor: longer gaps are waits, not work.
 const SPREAD: f64 = 2.0;
 
+/// The kernel sends a new segment in requests of about this size: 1 MiB to a served directory, as
+/// much as the disk takes to others.
+const SENT_BYTES: u32 = 1 << 20;
 /// Most of the server's computing that goes into the way from a sync to the disk and back.
 const MOST_PATH_SHARE: f64 = 0.5;
 /// A capture that seems to take more of all computing than this was not measured well.
@@ -65,6 +68,8 @@ pub struct Learned {
     pub start: Option<Start>,
     /// What is read then beyond the templates; not part of `setup`, whose caches are full.
     pub(crate) warming: Option<Warming>,
+    /// How many transactions later data are written for the first time.
+    pub(crate) writes_after: u64,
     /// The reads that the captured buffer missed, where its size is known.
     pub(crate) buffer: Option<Buffer>,
     /// The samples of such a run in their order, where they cannot be drawn at random.
@@ -187,6 +192,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
     }
     let (templates, buffer) = templates(captured, &facts, path_cpu_ns, data_class);
     let warming = warming::learn(captured, &templates, data_class);
+    let background::Beside { tasks, writes_after } = background::learn(captured, data_class);
     let setup = Setup {
         load: captured.load,
         terminals: captured.terminals,
@@ -196,7 +202,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         locks: locks(captured),
         kinds: captured.kinds.iter().map(|kind| kind.name.clone()).collect(),
         templates,
-        background: background::learn(captured, data_class),
+        background: tasks,
         deferred: deferred(captured),
         warming: None,
         length: Length { warmup_ns: 2_000_000_000, measure_ns: u64::MAX / 4, max_transactions: 1 },
@@ -207,6 +213,7 @@ pub fn learn(captured: &Captured) -> Result<Learned, Error> {
         setup,
         start: captured.start.clone(),
         warming,
+        writes_after,
         buffer,
         from_start: None,
         captured_per_s: captured.per_s,
@@ -282,8 +289,8 @@ fn path_cpu(captured: &Captured, facts: &LogFacts, path_ns: f64) -> f64 {
 
 fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -> Log {
     let segment_bytes = 16 << 20;
-    let ready = ready_at_start(captured, facts);
-    let fill = Fill { segment_bytes, chunk_bytes: 256 << 10, ready };
+    let ready = captured.start.as_ref().and_then(|start| start.log_ready).unwrap_or(0);
+    let fill = Fill { segment_bytes, chunk_bytes: SENT_BYTES, ready };
     Log {
         class,
         rule: captured.system.rule(),
@@ -297,18 +304,6 @@ fn log_of(captured: &Captured, facts: &LogFacts, path_cpu_ns: f64, class: u16) -
         images: None,
         fill: (facts.filled >= segment_bytes).then_some(fill),
     }
-}
-
-/// Bytes of log that the captured load could write before it had to fill a segment: how far from
-/// its start the first fill of the measurement lies, less those of the warm-up.
-fn ready_at_start(captured: &Captured, facts: &LogFacts) -> u64 {
-    let (Some(start), Some(fill_ns)) = (&captured.start, facts.first_fill_ns) else { return 0 };
-    // The looks are evenly spaced over warm-up and measurement, of which the capture is.
-    let whole_ns = u128::from((start.warmup_ns + start.measure_ns).max(1));
-    let looks = start.log_bytes.len() as u128;
-    let at = u128::from(start.warmup_ns + fill_ns) * looks / whole_ns;
-    let seen = start.log_bytes.get(at as usize).or(start.log_bytes.last());
-    seen.map_or(0, |(_, bytes)| bytes.saturating_sub(start.log_filled))
 }
 
 /// Order entry on rows of warehouses and districts, and deliveries of a warehouse, which take

@@ -43,7 +43,6 @@ pub use embedded::{Embedded, learn_embedded};
 pub use error::Error;
 pub use goal::Goal;
 pub use learn::{Learned, calibrate, learn, waits_from_ns};
-pub use log::log_filled;
 
 /// The example of the README is a test.
 #[cfg(doctest)]

@@ -19,8 +19,6 @@ pub(crate) struct LogFacts {
     pub(crate) bytes: u64,
     /// Bytes written to fill new segments.
     pub(crate) filled: u64,
-    /// When the first such write was made, ns from the start of the capture.
-    pub(crate) first_fill_ns: Option<u64>,
     /// Time of the calls of one sync (write and flush), undisturbed, ns.
     pub(crate) call_ns: f64,
     /// Time of the device in one sync, undisturbed, ns; `None` where no request of the disk was
@@ -47,8 +45,7 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
     LogFacts {
         flushes: of(Op::Flush).count() as u64,
         bytes: captured.log_bytes.unwrap_or_else(|| advance(logical)),
-        filled: log_filled(logical),
-        first_fill_ns: fills(logical).map(|at| logical.due[at]).min(),
+        filled: filled(logical),
         call_ns: call(Op::Write) + call(Op::Flush),
         device: captured.physical.as_ref().and_then(|physical| {
             device_times(physical, |times| quantile(times.iter().copied(), UNDISTURBED))
@@ -61,15 +58,11 @@ pub(crate) fn facts(captured: &Captured) -> LogFacts {
     }
 }
 
-/// Bytes that were written to fill new segments of the log, among a server's calls.
-pub fn log_filled(calls: &Trace) -> u64 {
-    fills(calls).map(|at| u64::from(calls.len[at])).sum()
-}
-
-/// A segment is filled under another name, of which the capture may not know what it is.
-fn fills(calls: &Trace) -> impl Iterator<Item = usize> {
+/// Bytes of the writes that fill new segments. A segment is filled under another name, of which the
+/// capture may not know what it is.
+fn filled(calls: &Trace) -> u64 {
     let writes = ["log", "other"].into_iter().flat_map(|of| Captured::of(calls, of, Op::Write));
-    writes.filter(|&at| calls.len[at] >= FILL_BYTES)
+    writes.map(|at| calls.len[at]).filter(|len| *len >= FILL_BYTES).map(u64::from).sum()
 }
 
 /// How far the log's writes reached beyond one another: rewritten pages count once.

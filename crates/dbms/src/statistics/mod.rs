@@ -164,6 +164,14 @@ impl LogPosition {
     pub fn bytes(&mut self) -> Result<u64, Error> {
         postgresql::log_position(&mut self.0)
     }
+
+    /// Bytes that can be inserted before a new segment must be filled.
+    ///
+    /// # Errors
+    /// A server that has gone, or a role that may not look at the log (`pg_monitor`).
+    pub fn ready_bytes(&mut self) -> Result<u64, Error> {
+        postgresql::log_ready(&mut self.0)
+    }
 }
 
 /// What can be neither controlled nor seen on a server that is not a private instance, in sentences

@@ -101,6 +101,15 @@ pub(super) fn log_position(connection: &mut Connection) -> Result<u64, Error> {
     Ok(number(&text(connection, sql)?))
 }
 
+pub(super) fn log_ready(connection: &mut Connection) -> Result<u64, Error> {
+    let sql = "SELECT (ready.files * log.segment - pg_wal_lsn_diff(log.at, '0/0') % log.segment)::\
+               bigint FROM (SELECT pg_current_wal_insert_lsn() AS at, \
+               pg_size_bytes(current_setting('wal_segment_size')) AS segment) AS log, \
+               LATERAL (SELECT count(*) AS files FROM pg_ls_waldir() \
+               WHERE name ~ '^[0-9A-F]{24}$' AND name >= pg_walfile_name(log.at)) AS ready";
+    Ok(number(&text(connection, sql)?))
+}
+
 pub(super) fn activity(between: &Between<'_>) -> Activity {
     let either = |old: &[&str], new: &[&str]| between.grew(old).or_else(|| between.grew(new));
     // Rows of pg_stat_io by their tail: `object.context.column`. Context `init` is the zeroing of

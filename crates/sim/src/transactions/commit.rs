@@ -39,7 +39,7 @@ impl Engine<'_> {
             self.actors[id as usize].then = Then::Lead(Stage::Join);
             self.events.push(self.now + ns, What::Go(id));
         } else if leads {
-            let stage = self.log.first_stage();
+            let stage = self.log.next_stage();
             self.lead(id, stage);
         }
         false
@@ -64,10 +64,16 @@ impl Engine<'_> {
                 let stage = self.log.join();
                 return self.lead(id, stage);
             }
-            Stage::Fill { left } => {
-                let (bytes, at, next) = self.log.fill(left);
-                self.issue(id, Wait::LogFlush, (class, Op::Write), (bytes, at));
-                next
+            Stage::Fill => {
+                // The kernel sends them together and waits for all; the last one stands for them.
+                let mut pieces = self.log.fill().peekable();
+                while let Some(piece) = pieces.next() {
+                    match pieces.peek() {
+                        Some(_) => self.send((class, Op::Write), piece),
+                        None => self.issue(id, Wait::LogFlush, (class, Op::Write), piece),
+                    }
+                }
+                Stage::FillFlush
             }
             Stage::FillFlush => {
                 self.issue(id, Wait::LogFlush, (class, Op::Flush), (0, 0));
@@ -85,7 +91,7 @@ impl Engine<'_> {
             Stage::Written => return self.lead(id, Stage::Flush),
             Stage::Flush => {
                 self.issue(id, Wait::LogFlush, (class, Op::Flush), (0, 0));
-                Stage::Computed
+                self.log.next_stage()
             }
             Stage::Computed => {
                 self.actors[id as usize].then = Then::Lead(Stage::Release);

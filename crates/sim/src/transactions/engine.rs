@@ -129,7 +129,11 @@ impl<'a> Engine<'a> {
                 (first, steps.len() as u32)
             });
             let rounds = rounds.collect();
-            Task { pace: task.pace, rounds, done: 0, active: false, owed: 0.0 }
+            let owed = match task.pace {
+                Pace::Transactions { each, after } => -(after as f64) / each,
+                Pace::Every(_) | Pace::Requests => 0.0,
+            };
+            Task { pace: task.pace, rounds, done: 0, active: false, owed }
         });
         let tasks = tasks.collect();
         Self {
@@ -390,7 +394,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Issues a request that nobody waits for.
-    fn send(&mut self, of: (u16, Op), at: (u32, u64)) {
+    pub(super) fn send(&mut self, of: (u16, Op), at: (u32, u64)) {
         let ask = self.request(of, at);
         let class = &self.setup.classes[usize::from(ask.class)];
         self.storage.send(ask, class, self.now, &mut self.events);

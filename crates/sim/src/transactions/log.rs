@@ -10,14 +10,11 @@ use super::setup::{self, Wakes};
 pub(super) enum Stage {
     /// Has waited for others, and takes in what they inserted.
     Join,
-    /// Writes a piece of a new segment.
-    Fill {
-        /// Still to write, bytes.
-        left: u64,
-    },
+    /// Writes a new segment full of zeros.
+    Fill,
     /// Makes the new segment durable.
     FillFlush,
-    /// Writes what was inserted.
+    /// Writes what was inserted, up to the end of the segment at most.
     Write,
     /// It is written: computes what comes before the flush, and waits for a processor to do so.
     Written,
@@ -38,28 +35,38 @@ pub(super) struct LogState<'a> {
     holder: Option<u32>,
     /// What the holder makes durable.
     target: u64,
+    /// Up to where it has written.
+    written: u64,
     held_since: u64,
     waiters: Vec<u32>,
     woken: Vec<u32>,
-    /// End of the last segment that is ready.
+    /// End of the last segment that is ready, a multiple of the page.
     ready_end: u64,
+    /// From a position to its place in the region, where segments begin at multiples of their size.
+    shift: u64,
     imaged: f64,
     pub(super) outcome: LogOutcome,
 }
 
 impl<'a> LogState<'a> {
     pub(super) fn new(setup: &'a setup::Log) -> Self {
-        let ready = setup.fill.map_or(u64::MAX, |fill| fill.ready);
+        let page = u64::from(setup.page_bytes);
+        let (ready, shift) = setup.fill.map_or((u64::MAX, 0), |fill| {
+            let ready = fill.ready / page * page;
+            (ready, ready.next_multiple_of(fill.segment_bytes) - ready)
+        });
         Self {
             setup,
             inserted: 0,
             flushed: 0,
             holder: None,
             target: 0,
+            written: 0,
             held_since: 0,
             waiters: Vec::new(),
             woken: Vec::new(),
             ready_end: ready,
+            shift,
             imaged: setup.images.map_or(0.0, |images| images.imaged),
             outcome: LogOutcome::default(),
         }
@@ -111,40 +118,48 @@ impl<'a> LogState<'a> {
     /// The holder has waited: it makes durable what was inserted meanwhile, too.
     pub(super) fn join(&mut self) -> Stage {
         self.target = self.inserted;
-        self.first_stage()
+        self.next_stage()
     }
 
-    /// What a new holder does first.
-    pub(super) fn first_stage(&mut self) -> Stage {
+    /// What the holder does first, and after each flush: a segment is written to its end and made
+    /// durable before the next one is begun (`XLogWrite`).
+    pub(super) fn next_stage(&mut self) -> Stage {
+        if self.written >= self.target {
+            return Stage::Computed;
+        }
         match self.setup.fill {
-            Some(fill) if self.target > self.ready_end => {
+            Some(fill) if self.written == self.ready_end => {
                 self.ready_end += fill.segment_bytes;
-                Stage::Fill { left: fill.segment_bytes }
+                Stage::Fill
             }
             _ => Stage::Write,
         }
     }
 
-    /// The next piece of a new segment: its size, its place, and what comes after.
-    pub(super) fn fill(&mut self, left: u64) -> (u32, u64, Stage) {
+    /// The pieces of a new segment, which leave together: size and place of each.
+    pub(super) fn fill(&mut self) -> impl Iterator<Item = (u32, u64)> + use<> {
         let fill = self.setup.fill.expect("only then is there such a stage");
-        let bytes = left.min(u64::from(fill.chunk_bytes));
-        self.outcome.filled_bytes += bytes;
-        let at = (self.ready_end - left) % self.setup.region_bytes;
-        let next =
-            if left == bytes { Stage::FillFlush } else { Stage::Fill { left: left - bytes } };
-        (bytes as u32, at, next)
+        self.outcome.filled_bytes += fill.segment_bytes;
+        let base = (self.ready_end - fill.segment_bytes + self.shift) % self.setup.region_bytes;
+        (0..fill.segment_bytes).step_by(fill.chunk_bytes as usize).map(move |at| {
+            (u64::from(fill.chunk_bytes).min(fill.segment_bytes - at) as u32, base + at)
+        })
     }
 
     /// Size and place of the holder's write: whole pages from the one that holds the end of what
-    /// is durable to the one that holds its target.
+    /// is written to the one that holds its target, or the last one of the segment.
     pub(super) fn write(&mut self) -> (u32, u64) {
         let page = u64::from(self.setup.page_bytes);
-        let from = self.flushed / page * page;
-        let bytes = (self.target.next_multiple_of(page) - from).min(self.setup.region_bytes);
+        let from = self.written / page * page;
+        let end = self.setup.fill.map_or(u64::MAX, |fill| {
+            let past = (from + self.shift) % fill.segment_bytes;
+            from + fill.segment_bytes - past
+        });
+        self.written = self.target.min(end);
+        let bytes = (self.written.next_multiple_of(page) - from).min(self.setup.region_bytes);
         self.outcome.flushes += 1;
         self.outcome.written_bytes += bytes;
-        let place = from % self.setup.region_bytes;
+        let place = (from + self.shift) % self.setup.region_bytes;
         let last_place = self.setup.region_bytes - bytes;
         (bytes.min(u64::from(u32::MAX)) as u32, place.min(last_place))
     }

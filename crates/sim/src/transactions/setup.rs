@@ -258,7 +258,7 @@ pub struct Images {
 pub struct Fill {
     /// Size of a segment.
     pub segment_bytes: u64,
-    /// Size of the writes that fill it.
+    /// Size of the writes that fill it, all of which are sent at once.
     pub chunk_bytes: u32,
     /// Bytes that are ready at the start: the rest of the current segment and recycled ones.
     pub ready: u64,
@@ -351,8 +351,13 @@ pub struct Background {
 pub enum Pace {
     /// At multiples of this many ns.
     Every(u64),
-    /// After this many transactions have ended.
-    Transactions(f64),
+    /// After so many transactions have ended.
+    Transactions {
+        /// So many for each round.
+        each: f64,
+        /// So many since the start do not count: a buffer that is not full writes no pages.
+        after: u64,
+    },
     /// With every request to a device, one at a time.
     Requests,
 }

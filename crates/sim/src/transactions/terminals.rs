@@ -38,7 +38,7 @@ impl Engine<'_> {
             None => self.desk.idles(id),
         }
         self.serve();
-        self.owe(|pace| if let Pace::Transactions(each) = pace { 1.0 / each } else { 0.0 });
+        self.owe(|pace| if let Pace::Transactions { each, .. } = pace { 1.0 / each } else { 0.0 });
         next.is_some()
     }
 
@@ -135,10 +135,10 @@ impl Engine<'_> {
             Pace::Every(ns) => {
                 self.events.push((self.now / ns + 1) * ns, What::Round(index));
             }
-            Pace::Transactions(_) | Pace::Requests if task.owed >= 1.0 => {
+            Pace::Transactions { .. } | Pace::Requests if task.owed >= 1.0 => {
                 self.events.push(self.now, What::Round(index));
             }
-            Pace::Transactions(_) | Pace::Requests => task.active = false,
+            Pace::Transactions { .. } | Pace::Requests => task.active = false,
         }
     }
 }

@@ -409,7 +409,7 @@ fn everything(seed: u64) -> Setup {
         },
         Background {
             name: "checkpointer".to_owned(),
-            pace: Pace::Transactions(50.0),
+            pace: Pace::Transactions { each: 50.0, after: 0 },
             rounds: vec![
                 vec![Step::Write { class: 1, bytes: 8192, offset: 0 }, Step::Flush { class: 1 }],
                 vec![Step::Checkpoint, Step::Cpu(40_000)],

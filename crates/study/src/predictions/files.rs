@@ -152,7 +152,7 @@ fn start(run: &Run) -> Option<Start> {
         measure_ns: result.options.measure.0,
         reads: beside(&seen.reads),
         log_bytes: beside(&seen.log_bytes),
-        log_filled: seen.log_filled,
+        log_ready: seen.log_ready,
         read_bytes: (bytes / last.max(1)).next_multiple_of(512).min(1 << 20) as u32,
         by_kind: seen.by_kind.clone(),
     })

@@ -33,9 +33,9 @@ pub struct StartReads {
     /// Bytes of log since the start, at the same moments; empty where the server does not tell.
     #[serde(default)]
     pub log_bytes: Vec<u64>,
-    /// Bytes that were written to fill new segments of the log during the warm-up.
+    /// Bytes of log that could be inserted at the start before a new segment had to be filled.
     #[serde(default)]
-    pub log_filled: u64,
+    pub log_ready: Option<u64>,
     /// Reads of the warm-up by kind of transaction.
     pub by_kind: Vec<KindReads>,
 }
@@ -61,13 +61,14 @@ impl StartWatch {
         let seen = Arc::clone(&ended);
         let options = Options { client_turns: false, waits: false, processors: false };
         let calls = server.and_then(|server| ServerCapture::start(server, options).ok());
+        let log_ready = log.as_mut().and_then(|log| log.ready_bytes().ok());
         let mut position = move || log.as_mut()?.bytes().ok();
         let first = position();
         // Last of all: the load begins when this returns.
         let counter = DiskCounter::start(data).ok()?;
         let started = Instant::now();
         let disk = std::thread::spawn(move || {
-            let mut found = StartReads::default();
+            let mut found = StartReads { log_ready, ..StartReads::default() };
             for number in 1u32.. {
                 let until = started + INTERVAL * number;
                 std::thread::sleep(until.saturating_duration_since(Instant::now()));
@@ -108,7 +109,6 @@ impl StartWatch {
             let looks = (time.as_millis() / INTERVAL.as_millis()) as usize;
             let by_then = |seen: &[u64]| seen.get(looks.saturating_sub(1)).copied().unwrap_or(0);
             let of_disk = (by_then(&found.reads), by_then(&found.read_ms));
-            found.log_filled = predict::log_filled(&logical.trace);
             found.by_kind = by_kind(logical, spans, kinds, of_disk);
         }
         Some(found)
