@@ -295,15 +295,7 @@ fn start(served: Served, options: &Options, path: way::Path) -> Result<Unit, Err
 /// for a flush. The caller, the thread and the clock that it watches then wait as they will under
 /// load.
 fn calibrated() -> Option<way::Path> {
-    let home = tempfile::tempdir().ok()?;
-    let served = Served {
-        name: "path".to_owned(),
-        device: constant_device(Duration::ZERO),
-        directories: vec![home.path().to_owned()],
-        exports: Vec::new(),
-        blocks: Vec::new(),
-    };
-    let unit = start(served, &Options::default(), way::Path::fixed(Nanos(0))).ok()?;
+    let (home, unit) = scratch()?;
     let directory = File::open(home.path()).ok()?;
     let excess = |(service, count): (Duration, usize)| {
         unit.order(vec![Order::Device(constant_device(service))]);
@@ -319,6 +311,27 @@ fn calibrated() -> Option<way::Path> {
         Some((service, trips[count / 4].saturating_sub(service)))
     };
     CALIBRATION.into_iter().map(excess).collect::<Option<_>>().map(way::Path::measured)
+}
+
+/// An empty directory, served by a device that takes no time.
+fn scratch() -> Option<(tempfile::TempDir, Unit)> {
+    let home = tempfile::tempdir().ok()?;
+    let served = Served {
+        name: "path".to_owned(),
+        device: constant_device(Duration::ZERO),
+        directories: vec![home.path().to_owned()],
+        exports: Vec::new(),
+        blocks: Vec::new(),
+    };
+    let unit = start(served, &Options::default(), way::Path::fixed(Nanos(0))).ok()?;
+    Some((home, unit))
+}
+
+/// Asks something of an empty directory, served by a device that takes no time; `None` where none
+/// can be served.
+pub(crate) fn served_at_no_cost<T>(ask: impl FnOnce(&Path) -> T) -> Option<T> {
+    let (home, _unit) = scratch()?;
+    Some(ask(home.path()))
 }
 
 /// Opens the directories, and where the power may be cut one beside each for removed files; gives

@@ -34,6 +34,7 @@ mod outcome;
 mod path;
 mod port;
 mod serve;
+mod syncs;
 
 pub use awake::Awake;
 pub use emulation::{Emulation, Export, Options, Served, Status};
@@ -43,6 +44,7 @@ pub use fuse::lossy::{Lossy, mount_all};
 pub use fuse::place::Counts;
 pub use fuse::power_cut::{Fate, Lost};
 pub use outcome::{OpOutcome, Outcome};
+pub use syncs::SyncComputing;
 
 /// What keeps this machine from offering loop devices, and what to do about it.
 pub fn blocks_missing() -> Option<(String, &'static str)> {

@@ -9,9 +9,9 @@ use sim::transactions::{
 use units::Bytes;
 
 use crate::Error;
-use crate::background::DATA_WRITES;
+use crate::background::{DATA_WRITES, KERNEL_THREADS};
 use crate::goal::{Goal, highest_rate};
-use crate::learn::{Learned, with_path};
+use crate::learn::{LEAST_CPU_NS, Learned, with_path};
 use crate::warming;
 
 /// Transactions that are simulated for the figures, and for each end of the interval.
@@ -52,10 +52,14 @@ pub struct Question {
     pub speed: Option<f64>,
     /// Share of all processors that other programs ask for, 0 to 1.
     pub other_load: f64,
-    /// What other programs compute for each request to a device, as an emulator does, ns.
+    /// What is computed for each request to a device, as by an emulator, ns: instead of what the
+    /// kernel's threads and interrupts computed for the captured disk; 0 leaves that as it was.
     pub request_load_ns: u64,
     /// How much later than the device's answers come, as an emulator's do on busy processors, ns.
     pub request_late_ns: u32,
+    /// What the leader of a commit computes less for a write and a flush than it was captured to,
+    /// as in a served directory, ns.
+    pub sync_less_ns: u64,
     /// Whether commits are answered before they are durable.
     pub no_commit_wait: bool,
     /// Whether the log lies on the second device.
@@ -216,12 +220,19 @@ fn setup(
         learned.leave_capture_out(&mut setup.templates);
     }
     setup.background.extend(others(question.other_load, setup.processors.count));
-    setup.background.extend((question.request_load_ns > 0).then(|| Background {
-        name: "for each request".to_owned(),
-        pace: Pace::Requests,
-        rounds: vec![vec![Step::Cpu(question.request_load_ns)]],
-    }));
+    if question.request_load_ns > 0 {
+        setup.background.retain(|task| task.name != KERNEL_THREADS);
+        setup.background.push(Background {
+            name: "for each request".to_owned(),
+            pace: Pace::Requests,
+            rounds: vec![vec![Step::Cpu(question.request_load_ns)]],
+        });
+    }
     later(&mut setup.classes, question.request_late_ns);
+    for each_ns in [&mut setup.log.between_cpu_ns, &mut setup.log.leader_cpu_ns] {
+        let least = (*each_ns).min(LEAST_CPU_NS as u64);
+        *each_ns = each_ns.saturating_sub(question.sync_less_ns / 2).max(least);
+    }
     setup.seed = question.seed;
     setup
 }

@@ -5,6 +5,8 @@ use trace::{Op, Trace};
 
 use crate::captured::{Captured, System};
 
+/// The task of the block layer's threads and interrupts.
+pub(crate) const KERNEL_THREADS: &str = "kernel threads";
 /// The task that writes data.
 pub(crate) const DATA_WRITES: &str = "data writes";
 /// The task that writes the journal of the file system, one request after the other.
@@ -51,7 +53,7 @@ pub(crate) fn learn(captured: &Captured, flush_class: u16) -> Beside {
         let requests = captured.physical.as_ref().unwrap_or(&captured.logical).count();
         let ns = captured.cpu.kernel_ns * count / requests.max(1) as f64;
         tasks.push(Background {
-            name: "kernel threads".to_owned(),
+            name: KERNEL_THREADS.to_owned(),
             pace: Pace::Requests,
             rounds: vec![vec![Step::Cpu(ns as u64)]],
         });

@@ -207,6 +207,24 @@ fn answers_that_come_late_are_waited_for() {
     assert!((later / 100_000.0 - 1.0).abs() < 0.05, "{later}");
 }
 
+/// Of one terminal's commits each computes so much less; no more than there is.
+#[test]
+fn syncs_compute_less_where_somebody_else_does_their_work() {
+    let mut captured = captured();
+    captured.terminals = 1;
+    let learned = learn(&captured).unwrap();
+    let each_ns = |sync_less_ns| {
+        let question = Question { sync_less_ns, ..Question::default() };
+        let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
+        60e9 / predict(&learned, &question, "none", &make).unwrap().per_min
+    };
+    let less = each_ns(0) - each_ns(10_000);
+    assert!((less / 10_000.0 - 1.0).abs() < 0.1, "{less}");
+    let all = learned.setup.log.between_cpu_ns + learned.setup.log.leader_cpu_ns;
+    let most = each_ns(0) - each_ns(1_000_000);
+    assert!((most / (all as f64 - 2_000.0) - 1.0).abs() < 0.1, "{most} of {all}");
+}
+
 /// A write and a flush of the disk per transaction, for which kernel threads compute 20 us.
 #[test]
 fn kernel_threads_run_with_the_requests() {

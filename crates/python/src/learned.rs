@@ -89,8 +89,8 @@ pub fn fit(py: Python<'_>, measurements: PathBuf, name: &str, seed: u64) -> PyRe
 #[pyfunction]
 #[pyo3(signature = (prefix, on, *, users=None, rate_per_s=None, find_rate=None,
                     buffer_bytes=None, processors=None, speed=None,
-                    other_load=0.0, request_load_ns=0, request_late_ns=0, commit_waits=true,
-                    cold=false, log_on=None, seed=1))]
+                    other_load=0.0, request_load_ns=0, request_late_ns=0, sync_less_ns=0,
+                    commit_waits=true, cold=false, log_on=None, seed=1))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn predict(
     py: Python<'_>,
@@ -105,6 +105,7 @@ pub fn predict(
     other_load: f64,
     request_load_ns: u64,
     request_late_ns: u32,
+    sync_less_ns: u64,
     commit_waits: bool,
     cold: bool,
     log_on: Option<Bound<'_, PyAny>>,
@@ -129,6 +130,7 @@ pub fn predict(
         other_load,
         request_load_ns,
         request_late_ns,
+        sync_less_ns,
         no_commit_wait: !commit_waits,
         log_apart: log.is_some(),
         from_start: cold,

@@ -278,7 +278,9 @@ fn predicted(
     let load = format!("{:.0}ns", of_runs(place, "emulator_ns"));
     let speed = speed.to_string();
     let late = format!("{:.0}ns", place["as_run"]["late_ns"].as_f64().unwrap_or(0.0));
-    let beside = ["--speed", &speed, "--request-load", &load, "--request-late", &late];
+    let less = format!("{:.0}ns", place["as_run"]["sync_less_ns"].as_f64().unwrap_or(0.0));
+    let emulator = ["--request-load", &load, "--request-late", &late, "--sync-less", &less];
+    let beside = [&["--speed", &speed][..], &emulator].concat();
     let asked = ["--on", device, "--users", terminals, "--cold", "--json", "--quiet"];
     let words = [&["predict", captured][..], &asked, &beside].concat();
     let (printed, _) = timed(program, &words)?;

@@ -208,6 +208,7 @@ def predict(
     other_load: float = 0.0,
     request_load_ns: int = 0,
     request_late_ns: int = 0,
+    sync_less_ns: int = 0,
     commit_waits: bool = True,
     cold: bool = False,
     log_on: str | Profile | None = None,

@@ -185,6 +185,10 @@ pub struct AsRun {
     /// a request to be taken up, which nobody sees.
     #[serde(default)]
     pub late_ns: f64,
+    /// What the load's programs computed less for a write of the log and its sync than on this
+    /// disk, ns: the emulator's thread does the rest.
+    #[serde(default)]
+    pub sync_less_ns: f64,
 }
 
 /// One figure of a place: what was measured, what was predicted, and how far to trust either.

@@ -25,19 +25,27 @@ pub(super) fn at(prefix: &Path, place: &Place) -> Result<Option<Predicted>, Erro
     in_virtual_time(prefix, place, from_start(&run, Question::default()))
 }
 
-/// The same as it was run: at the speed that processors had in the runs `here`, and beside
-/// emulators whose answers were late.
+/// The same as it was run: at the speed that processors had in the runs `here`, beside emulators
+/// whose answers were late, and with syncs that compute so much less than here, ns.
 ///
 /// # Errors
 /// As [`at`].
-pub(super) fn as_run(prefix: &Path, place: &Place, here: &Place) -> Result<Option<AsRun>, Error> {
+pub(super) fn as_run(
+    prefix: &Path,
+    place: &Place,
+    here: &Place,
+    sync_less_ns: f64,
+) -> Result<Option<AsRun>, Error> {
     let run = read_run(prefix)?;
     let speed = here.speed_since(busy_ns(&run));
     let (emulator_ns, late_ns) = (place.emulator_ns().unwrap_or(0.0), place.late_ns());
+    // Measured at the speed of the runs; what was captured is in the time of the capture.
+    let sync_less_ns = sync_less_ns * speed;
     let asked = Question {
         speed: Some(speed),
         request_load_ns: emulator_ns as u64,
         request_late_ns: late_ns as u32,
+        sync_less_ns: sync_less_ns as u64,
         ..Question::default()
     };
     let question = from_start(&run, asked);
@@ -46,7 +54,8 @@ pub(super) fn as_run(prefix: &Path, place: &Place, here: &Place) -> Result<Optio
     } else {
         in_virtual_time(prefix, place, question)?
     };
-    Ok(found.map(|found| AsRun { figures: found.figures, speed, emulator_ns, late_ns }))
+    let figures = found.map(|found| found.figures);
+    Ok(figures.map(|figures| AsRun { figures, speed, emulator_ns, late_ns, sync_less_ns }))
 }
 
 /// As it is measured: from empty caches and for as long, where that was seen.

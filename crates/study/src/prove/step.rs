@@ -1,6 +1,7 @@
 //! The processes of a place's run: loads, emulators, copies; each is ended whatever happens, and
 //! ends by itself where this process is killed.
 
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use capture::sqlite::IoMode;
-use emulate::Awake;
+use emulate::{Awake, SyncComputing};
 use events::Warning;
 use oltp::OltpResult;
 use rustix::fs::{FlockOperation, flock};
@@ -90,6 +91,8 @@ pub(crate) struct Workshop<'a> {
     /// An emulator keeps processors from sleeping; the load here and its capture must not differ
     /// from its runs in that.
     _awake: Option<Awake>,
+    /// What syncs compute, once it was asked for.
+    syncs: OnceCell<Option<SyncComputing>>,
 }
 
 /// This program, for steps in processes of their own. The command of the Python package runs in an
@@ -136,7 +139,7 @@ impl<'a> Workshop<'a> {
         let program = program()?;
         open_to_all(run.path())?;
         let log_apart = study.scenario.iter().any(|scenario| scenario.log.is_some());
-        Ok(Self { run, study, program, log_apart, _awake: Awake::keep() })
+        Ok(Self { run, study, program, log_apart, _awake: Awake::keep(), syncs: OnceCell::new() })
     }
 
     /// Names of the directories in use.
@@ -387,9 +390,18 @@ impl<'a> Workshop<'a> {
                 speed: 1.0,
                 emulator_ns: place.emulator_ns().unwrap_or(0.0),
                 late_ns: 0.0,
+                sync_less_ns: 0.0,
             }));
         }
-        super::predict::as_run(&self.captured(), place, here)
+        let sync_less_ns = if place.profile.is_empty() { 0.0 } else { self.sync_less_ns() };
+        super::predict::as_run(&self.captured(), place, here, sync_less_ns)
+    }
+
+    /// What a sync computes less in a served directory than on this disk, ns; 0 where that cannot
+    /// be measured.
+    fn sync_less_ns(&self) -> f64 {
+        let measured = self.syncs.get_or_init(|| SyncComputing::measure(self.run.path()));
+        measured.map_or(0.0, SyncComputing::less_ns)
     }
 
     /// SQLite is a library; past the page cache its VFS is all that it needs of a machine.

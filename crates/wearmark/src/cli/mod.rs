@@ -181,12 +181,15 @@ pub struct Predict {
     /// Share of all processors that other programs ask for, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub other_load: f64,
-    /// What other programs compute for each request to a device, as an emulator does
+    /// What is computed for each request to a device, as by an emulator, instead of by the kernel
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub request_load: Nanos,
     /// How much later than the device's answers come, as an emulator's do on busy processors
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub request_late: Nanos,
+    /// What committing computes less for a write of the log and its sync, as in a served directory
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub sync_less: Nanos,
     /// Commits are answered before they are durable (synchronous_commit = off)
     #[arg(long)]
     pub no_commit_wait: bool,

@@ -59,6 +59,7 @@ pub fn run(arguments: &Predict, context: &Context) -> anyhow::Result<Outcome> {
         request_late_ns: u32::try_from(arguments.request_late.0)
             .ok()
             .context("--request-late is 4 s at most")?,
+        sync_less_ns: arguments.sync_less.0,
         no_commit_wait: arguments.no_commit_wait,
         log_apart: log_on.is_some(),
         from_start: arguments.cold,
