@@ -106,8 +106,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// Transactions that had ended so many ns after the start of the measurement, since the start
-    /// of the load. The looks are evenly spaced over warm-up and measurement.
+    /// Transactions since the start of the load that had ended at this time of the measurement.
+    /// The looks are evenly spaced over warm-up and measurement.
     pub(crate) fn ended(&self, measured_ns: u64) -> Option<u64> {
         let whole_ns = u128::from((self.warmup_ns + self.measure_ns).max(1));
         let at = u128::from(self.warmup_ns + measured_ns) * self.reads.len() as u128 / whole_ns;

@@ -42,7 +42,7 @@ const SYNC_WITHIN: f64 = 1.02;
 const SEARCHED: u64 = 5_000;
 /// A read of a file that the page cache answers takes less than this, ns.
 const CACHED_READ_NS: u64 = 40_000;
-/// Least processor time of the server for a message or a part of a sync, ns: nothing is answered for
+/// Least processor time of the server for a message or a part of a sync, ns: nothing is done for
 /// nothing.
 pub(crate) const LEAST_CPU_NS: f64 = 1_000.0;
 /// Processor time by the switches between tasks is at least this share of that by the accounts, or

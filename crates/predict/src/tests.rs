@@ -234,6 +234,51 @@ fn kernel_threads_run_with_the_requests() {
     let task = background.iter().find(|task| task.name == "kernel threads").unwrap();
     assert_eq!(task.pace, Pace::Requests);
     assert_eq!(task.rounds, [[Step::Cpu(10_000)]]);
+    // An emulator computes in their place.
+    let mut busy_ns = |kernel_ns: f64, request_load_ns| {
+        captured.cpu.kernel_ns = kernel_ns;
+        let learned = learn(&captured).unwrap();
+        let question = Question { request_load_ns, ..Question::default() };
+        let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
+        predict(&learned, &question, "one", &make).unwrap().busy_ns
+    };
+    assert!(busy_ns(20_000.0, 0) > busy_ns(0.0, 0) + 15_000.0);
+    assert_eq!(busy_ns(20_000.0, 30_000), busy_ns(0.0, 30_000));
+}
+
+/// A buffer is full after 500 of 1,000 captured transactions, 100 came before: from then on two
+/// pages are written in every tenth of a second.
+#[test]
+fn data_are_written_once_the_buffer_is_full() {
+    let mut captured = captured();
+    captured.start = Some(Start {
+        warmup_ns: 100_000 * US,
+        measure_ns: 1_000_000 * US,
+        reads: (1..=11).map(|look| (look * 100, 10 * look)).collect(),
+        read_bytes: 8192,
+        log_bytes: Vec::new(),
+        log_ready: None,
+        by_kind: Vec::new(),
+    });
+    let physical = captured.physical.as_mut().unwrap();
+    for at_us in (500_000..1_000_000).step_by(50_000) {
+        physical.push_captured(request(at_us, Op::Write, 8192, 0, at_us), Nanos(US), 0, 0);
+    }
+    let learned = learn(&captured).unwrap();
+    let task = learned.setup.background.iter().find(|task| task.name == "data writes").unwrap();
+    assert_eq!(task.pace, Pace::Transactions { each: 50.0, after: 0 }, "a full buffer writes");
+    let written = |from_start, read_ns| {
+        let question = Question { from_start, ..Question::default() };
+        let make = || vec![device(read_ns, 100_000.0, 300_000.0)];
+        let found = predict(&learned, &question, "one", &make).unwrap();
+        found.io.iter().find(|io| io.class == "data" && io.op == "write").map(|io| io.requests)
+    };
+    let each = written(false, 10_000.0).unwrap();
+    assert!((each * 50.0 - 1.0).abs() < 0.05, "{each}");
+    // From empty caches half of a run is without, and all of one that is too slow to fill them.
+    let each = written(true, 10_000.0).unwrap();
+    assert!(each * 50.0 > 0.4 && each * 50.0 < 0.8, "{each}");
+    assert_eq!(written(true, 100_000_000.0), None);
 }
 
 /// A path that calibration made shorter is still in the accounts.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Unit suffixes with their factor, largest first where a printer walks them.
+/// Unit suffixes with their factor; of equal ones the first is printed.
 pub(crate) type Units = &'static [(&'static str, u64)];
 
 pub(crate) const TIME_UNITS: Units = &[
@@ -13,9 +13,6 @@ pub(crate) const TIME_UNITS: Units = &[
     ("us", 1_000),
     ("ns", 1),
 ];
-
-pub(crate) const BINARY_SIZE_UNITS: Units =
-    &[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 pub(crate) const SIZE_UNITS: Units = &[
     ("TiB", 1 << 40),
@@ -102,12 +99,13 @@ fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim_start())
 }
 
-/// The largest unit that divides `value`; the smallest for zero.
+/// The largest unit that divides `value`, of units of one size the first; the smallest for zero.
 pub(crate) fn largest_exact(value: u64, units: Units) -> (u64, &'static str) {
     let smallest = units.iter().min_by_key(|(_, factor)| *factor).expect("units are not empty");
     let (name, factor) = units
         .iter()
-        .find(|(_, factor)| value != 0 && value.is_multiple_of(*factor))
+        .filter(|(_, factor)| value != 0 && value.is_multiple_of(*factor))
+        .reduce(|best, one| if one.1 > best.1 { one } else { best })
         .unwrap_or(smallest);
     (value / factor, name)
 }
@@ -120,6 +118,16 @@ mod tests {
 
     fn check_bytes(text: &str, expected: u64) {
         assert_eq!(text.parse::<Bytes>().map(|b| b.0), Ok(expected), "{text}");
+    }
+
+    #[test]
+    fn sizes_are_printed_in_the_fewest_units() {
+        let all = [0, 513, 4096, 1 << 20, 2_000_000_000_000, 15_000_000_000, 4_096_000, 5_000];
+        let printed = all.map(|bytes| Bytes(bytes).to_string());
+        assert_eq!(
+            printed,
+            ["0B", "513B", "4KiB", "1MiB", "2TB", "15GB", "4000KiB", "5kB"].map(str::to_owned)
+        );
     }
 
     #[test]

@@ -96,9 +96,9 @@ impl fmt::Display for Nanos {
 }
 
 impl fmt::Display for Bytes {
-    /// The largest binary unit that shows the value exactly: `4KiB`, `1MiB`, `513B`.
+    /// The unit that shows the value exactly and in the fewest: `4KiB`, `1MiB`, `2TB`, `513B`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = parse::largest_exact(self.0, parse::BINARY_SIZE_UNITS);
+        let (value, unit) = parse::largest_exact(self.0, parse::SIZE_UNITS);
         f.pad(&format!("{value}{unit}"))
     }
 }

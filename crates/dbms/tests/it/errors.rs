@@ -94,7 +94,7 @@ fn settings_that_a_server_cannot_have() {
         };
         let at = || Places::at(place.path().join("db"));
         let paged = Settings { page: Some(Bytes(5000)), ..small() };
-        check(attempt(at(), paged), "Unsupported", "page size = 5000B is not possible");
+        check(attempt(at(), paged), "Unsupported", "page size = 5kB is not possible");
         let extra = vec![("a b".to_owned(), "1".to_owned())];
         check(attempt(at(), Settings { extra, ..small() }), "Unsupported", "extra setting");
         if system == System::Postgresql {

@@ -1,6 +1,6 @@
 //! What servers count, with a load of known size.
 
-use dbms::statistics::{self, Activity, Statistics};
+use dbms::statistics::{self, Activity, LogPosition, Statistics};
 use dbms::{Durability, Error, Instance, Login, Places, Settings, System};
 use events::Quiet;
 
@@ -30,6 +30,20 @@ fn activity(instance: &Instance, statements: &[String]) -> Activity {
     Statistics::read(system, &login).unwrap().since(&before)
 }
 
+fn log_is_ready_to_the_end_of_its_last_file(instance: &Instance, at: &Places) {
+    let log = LogPosition::ask(instance.system(), &instance.login()).unwrap();
+    assert_eq!(log.is_some(), instance.system() == System::Postgresql);
+    let Some(mut log) = log else { return };
+    let directory = at.data.join("data/pg_wal");
+    let files = std::fs::read_dir(&directory).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let last = names.filter(|name| name.len() == 24).max().unwrap();
+    let segment = std::fs::metadata(directory.join(&last)).unwrap().len();
+    let [high, low] = [8..16, 16..24].map(|part| u64::from_str_radix(&last[part], 16).unwrap());
+    let end = (high << 32) + (low + 1) * segment;
+    assert_eq!(log.bytes().unwrap() + log.ready_bytes().unwrap(), end, "{last} of {segment}");
+}
+
 #[test]
 fn commits_log_reads_and_syncs_are_those_of_the_load() {
     for system in installed() {
@@ -53,6 +67,7 @@ fn commits_log_reads_and_syncs_are_those_of_the_load() {
         within(wrote.log_writes, 100, 200);
         let syncs = if system == System::Postgresql { wrote.log_syncs } else { wrote.syncs };
         within(syncs, 100, 200);
+        log_is_ready_to_the_end_of_its_last_file(&instance, &at);
         let reads = vec!["SELECT count(x) FROM t".to_owned(); 50];
         let read = activity(&instance, &reads);
         // Five pages and their roots, fifty times, from the buffer.

@@ -193,23 +193,58 @@ impl<'a> LogState<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transactions::{GroupCommit, Log};
+    use crate::transactions::{Fill, GroupCommit, Log};
 
-    #[test]
-    fn the_last_comer_of_those_who_wait_until_it_is_free_is_woken_first() {
-        let setup = Log {
+    const PAGE: u64 = 8192;
+
+    fn setup(fill: Option<Fill>) -> Log {
+        Log {
             class: 0,
             rule: GroupCommit::POSTGRESQL,
             commit_waits: true,
-            page_bytes: 8192,
-            region_bytes: 1 << 26,
+            page_bytes: PAGE as u32,
+            region_bytes: 1 << 20,
             delay: None,
             between_cpu_ns: 0,
             leader_cpu_ns: 0,
             waiter_cpu_ns: 0,
             images: None,
-            fill: None,
-        };
+            fill,
+        }
+    }
+
+    /// Two pages and a bit are ready. Who needs half of the next segment writes and syncs these
+    /// two, fills a segment where it belongs, and writes the rest to the segment's beginning.
+    #[test]
+    fn a_segment_is_written_to_its_end_before_the_next_one_is_filled() {
+        let segment = 8 * PAGE;
+        let chunk = 3 * PAGE as u32;
+        let fill = Fill { segment_bytes: segment, chunk_bytes: chunk, ready: 2 * PAGE + 100 };
+        let setup = setup(Some(fill));
+        let mut log = LogState::new(&setup);
+        log.insert(6 * PAGE as u32 - 50, &mut Rng::new(1));
+        assert!(log.lead_or_wait(0, 0));
+        assert_eq!(log.next_stage(), Stage::Write);
+        assert_eq!(log.write(), (2 * PAGE as u32, 6 * PAGE), "the end of the first segment");
+        assert_eq!(log.next_stage(), Stage::Fill);
+        let pieces: Vec<(u32, u64)> = log.fill().collect();
+        let at = |pages: u64| segment + pages * PAGE;
+        assert_eq!(pieces, [(chunk, at(0)), (chunk, at(3)), (2 * PAGE as u32, at(6))]);
+        assert_eq!(log.next_stage(), Stage::Write);
+        assert_eq!(log.write(), (4 * PAGE as u32, at(0)));
+        assert_eq!(log.next_stage(), Stage::Computed);
+        assert_eq!(log.outcome.flushes, 2);
+        log.release(|_| 0, 1);
+        // The next one begins with the page that was left in part.
+        log.insert(100, &mut Rng::new(1));
+        assert!(log.lead_or_wait(0, 2));
+        assert_eq!(log.next_stage(), Stage::Write);
+        assert_eq!(log.write(), (2 * PAGE as u32, at(3)));
+    }
+
+    #[test]
+    fn the_last_comer_of_those_who_wait_until_it_is_free_is_woken_first() {
+        let setup = setup(None);
         let mut log = LogState::new(&setup);
         assert!(log.lead_or_wait(7, 0));
         assert!([1, 2, 3].iter().all(|waiter| !log.lead_or_wait(*waiter, 0)));

@@ -351,11 +351,12 @@ pub struct Background {
 pub enum Pace {
     /// At multiples of this many ns.
     Every(u64),
-    /// After so many transactions have ended.
+    /// By the number of transactions that have ended.
     Transactions {
-        /// So many for each round.
+        /// Transactions for each round.
         each: f64,
-        /// So many since the start do not count: a buffer that is not full writes no pages.
+        /// The first ones since the start, which do not count: a buffer that is not full writes no
+        /// pages.
         after: u64,
     },
     /// With every request to a device, one at a time.

@@ -103,7 +103,10 @@ fn check_predictions([here, volume, disk]: [&Value; 3], run_dir: &std::path::Pat
     if captured["runs"][0]["result"]["transactions_per_s"].as_f64().unwrap() > 1000.0 {
         assert!(cost["turns"].as_u64().is_some_and(|turns| turns >= 2), "off and on: {cost}");
     }
+    let ready = captured["runs"][0]["server"]["start"]["log_ready"].as_u64();
+    assert!(ready.is_some_and(|bytes| (1..1 << 30).contains(&bytes)), "segments: {ready:?}");
     let as_run = &volume["as_run"];
+    assert!(as_run["sync_less_ns"].as_f64().is_some_and(|less| less < 1e6), "{as_run}");
     let beside = &as_run["figures"]["transactions_per_min"];
     assert!(beside.as_f64().is_some_and(|per_min| per_min > 0.0), "{volume}");
     // The same machine a minute later, whatever else it does.
