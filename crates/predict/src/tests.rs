@@ -193,16 +193,19 @@ fn slower_processors_compute_longer_for_each_transaction() {
     assert!((found.busy_ns / 300_000.0 - 1.0).abs() < 0.02, "{}", found.busy_ns);
 }
 
+/// Time per transaction of the answer to a question, where each request takes 100 us, ns.
+fn each_ns(learned: &crate::Learned, question: &Question) -> f64 {
+    let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
+    60e9 / predict(learned, question, "none", &make).unwrap().per_min
+}
+
 /// A terminal waits for a write and a flush.
 #[test]
 fn answers_that_come_late_are_waited_for() {
     let mut learned = learn(&captured()).unwrap();
     learned.setup = without_path(&learned);
-    let each_ns = |request_late_ns| {
-        let question = Question { request_late_ns, ..Question::default() };
-        let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
-        60e9 / predict(&learned, &question, "none", &make).unwrap().per_min
-    };
+    let each_ns =
+        |request_late_ns| each_ns(&learned, &Question { request_late_ns, ..Question::default() });
     let later = each_ns(50_000) - each_ns(0);
     assert!((later / 100_000.0 - 1.0).abs() < 0.05, "{later}");
 }
@@ -213,11 +216,8 @@ fn syncs_compute_less_where_somebody_else_does_their_work() {
     let mut captured = captured();
     captured.terminals = 1;
     let learned = learn(&captured).unwrap();
-    let each_ns = |sync_less_ns| {
-        let question = Question { sync_less_ns, ..Question::default() };
-        let make = || vec![device(100_000.0, 100_000.0, 100_000.0)];
-        60e9 / predict(&learned, &question, "none", &make).unwrap().per_min
-    };
+    let each_ns =
+        |sync_less_ns| each_ns(&learned, &Question { sync_less_ns, ..Question::default() });
     let less = each_ns(0) - each_ns(10_000);
     assert!((less / 10_000.0 - 1.0).abs() < 0.1, "{less}");
     let all = learned.setup.log.between_cpu_ns + learned.setup.log.leader_cpu_ns;
